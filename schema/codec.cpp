@@ -1,0 +1,76 @@
+#include "schema/codec.h"
+
+#include "schema/subjects.h"
+#include "schema/utf8.h"
+#include "schema/wire.h"
+
+namespace muster::wire {
+namespace {
+
+std::string_view view(capnp::Text::Reader value) { return {value.begin(), value.size()}; }
+
+}  // namespace
+
+Malformed::Malformed(std::string_view field, std::string_view problem)
+    : std::runtime_error(std::string(field).append(": ").append(problem)) {}
+
+std::uint32_t millis(Millis value) {
+  constexpr Millis::rep kMax = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(std::clamp<Millis::rep>(value.count(), 0, kMax));
+}
+
+kj::ArrayPtr<capnp::word> Frame::allocateSegment(unsigned minimum) {
+  const auto room = (bytes_.size() - kHeader) / sizeof(capnp::word);
+  if (!first_used_ && minimum <= room) {
+    first_used_ = true;
+    return {reinterpret_cast<capnp::word*>(bytes_.data() + kHeader), room};
+  }
+  auto& segment = more_.emplace_back(std::max<std::size_t>(minimum, room));
+  return {reinterpret_cast<capnp::word*>(segment.data()), segment.size()};
+}
+
+Bytes Frame::take() {
+  const auto segments = getSegmentsForOutput();
+  if (segments.size() > 1 || !first_used_) {
+    const auto flat = capnp::messageToFlatArray(segments);
+    return {flat.asChars().begin(), flat.asChars().size()};
+  }
+  const auto used = static_cast<std::uint32_t>(segments[0].size());
+  for (std::size_t i = 0; i < sizeof used; ++i) bytes_[4 + i] = static_cast<char>(used >> (8 * i));
+  bytes_.resize(kHeader + used * sizeof(capnp::word));
+  return std::move(bytes_);
+}
+
+std::string get_text(capnp::Text::Reader value, std::string_view field) {
+  if (!valid_utf8(view(value))) throw Malformed(field, "not UTF-8");
+  return std::string(view(value));
+}
+
+std::string get_text(capnp::Text::Reader value, std::string_view field, std::size_t min_bytes, std::size_t max_bytes) {
+  if (value.size() < min_bytes) throw Malformed(field, "empty");
+  if (value.size() > max_bytes) throw Malformed(field, "too long");
+  return get_text(value, field);
+}
+
+std::string get_token(capnp::Text::Reader value, std::string_view field) {
+  if (!valid_token(view(value))) throw Malformed(field, "not a subject token");
+  return get_text(value, field);
+}
+
+std::string get_token_or_empty(capnp::Text::Reader value, std::string_view field) {
+  return value.size() == 0 ? std::string() : get_token(value, field);
+}
+
+std::string get_namespace(capnp::Text::Reader value, std::string_view field) {
+  if (!valid_namespace(view(value))) throw Malformed(field, "not [A-Za-z0-9][A-Za-z0-9_-]{0,63}");
+  return std::string(view(value));
+}
+
+std::vector<std::string> get_texts(capnp::List<capnp::Text>::Reader values, std::string_view field) {
+  std::vector<std::string> texts;
+  texts.reserve(values.size());
+  for (const auto value : values) texts.push_back(get_text(value, field));
+  return texts;
+}
+
+}  // namespace muster::wire

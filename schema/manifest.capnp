@@ -1,0 +1,88 @@
+@0xb3f1c0de5a7e1104;
+# Manifest: what a plugin can do. Fetched once per hash (Control.sendManifest) and stored by coordinators.
+# Its hash, in Announcement.manifest, is the SHA-256 of the encoded message, in lower-case hex.
+# Everything is since version 1 unless it says otherwise.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("muster::wire");
+
+struct Manifest {
+  plugin @0 :Text;
+  namespace @1 :Text;
+  version @2 :Text;
+  description @3 :Text;
+  types @4 :List(TypeDescriptor);     # at most 4096; names are unique and begin with `<namespace>::`
+  labelQuery @5 :Text;                # RFC 9535 JSONPath; a type's own query wins; empty: the native id is the label
+  filters @6 :List(MatchFilter);      # hold for every target; InspectResult.filters add to them
+  configSchema @7 :Text;              # JSON Schema of a target's config; `x-muster-secret: true` marks secrets
+  functions @8 :List(Function);
+}
+
+struct TypeDescriptor {
+  name @0 :Text;                      # `PG::Table`, 3..196 bytes
+  description @1 :Text;
+  schema @2 :Text;                    # JSON Schema of the properties; readOnly and writeOnly as in the standard, and
+                                      # x-muster-{secret,create-only,unordered,key,default} for the rest
+  parent @3 :Text;                    # type below whose objects this one is listed; may be itself; empty: root
+  parentParameters @4 :List(ParentParameter); # sent with each List below a parent
+  listGives @5 :ListGives;
+  contained @6 :Bool = true;          # vanishes with its parent; false: is judged by Read
+  operations @7 :List(Operation);
+  labelQuery @8 :Text;
+  discoverable @9 :Bool = true;
+  settleMs @10 :UInt32;               # within which NOT_FOUND after a create proves nothing
+  pageSize @11 :UInt32;               # of List; 0: the coordinator chooses
+  readBatch @12 :UInt32;              # ids in one Read, 1..1000; 0: the coordinator chooses
+  examples @13 :List(Text);           # JSON objects
+}
+
+struct ParentParameter {
+  name @0 :Text;      # key in Parent.parameters
+  property @1 :Text;  # key of the parent's properties
+}
+
+enum ListGives {
+  ids @0;         # List gives native ids only: each is read
+  properties @1;  # List gives all properties: none needs to be read
+}
+
+enum Operation {
+  list @0; read @1; create @2; update @3; delete @4; status @5; check @6; diff @7;
+}
+
+struct Function {
+  kind @0 :Text;         # name of a CallKind
+  name @1 :Text;
+  inputSchema @2 :Text;  # JSON Schema
+  returns @3 :Text;      # type name, or empty
+}
+
+struct MatchFilter {
+  # Kept = (no include filter applies to the type, or one matches) and no exclude filter matches.
+  types @0 :List(Text);            # empty: all types of the namespace
+  conditions @1 :List(Condition);  # all must hold; none: always holds
+  action @2 :FilterAction;
+}
+
+enum FilterAction { exclude @0; include @1; }
+
+struct Condition {
+  union {
+    tag @0 :TagMatch;
+    property @1 :PropertyMatch;
+  }
+}
+
+struct TagMatch {
+  keys @0 :List(Text);  # any of these
+  value @1 :Text;       # empty: the key exists
+}
+
+struct PropertyMatch {
+  path @0 :Text;   # RFC 9535 JSONPath over the merged properties; several nodes: any may match
+  op @1 :MatchOp;
+  value @2 :Text;  # JSON: any value for eq and contains (substring, or element of an array), a string for regex (RE2
+                   # search). No text, null or an empty string: exists
+}
+
+enum MatchOp { eq @0; contains @1; regex @2; exists @3; }

@@ -1,0 +1,128 @@
+@0xb3f1c0de5a7e1102;
+# JobReply: what a worker says about one dispatch of a job.
+#
+# Subjects: muster.reply.<ns>.<c>.<token>, the job's reply subject (worker -> coordinator);
+#           muster.result.<ns> as a request (queue group "coordinators"), for a mutation's result when its
+#           coordinator does not answer; the answer is a ResultAck.
+# Body:     one message in the standard unpacked stream framing. A reply that is larger than the server's payload
+#           limit is encoded once, cut into numbered parts, and each part sent as a JobReply of its own; the parts'
+#           bytes in order are the encoded reply. A missing part is a lost reply.
+#
+# Everything is since version 1 unless it says otherwise.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("muster::wire");
+
+using import "manifest.capnp".MatchFilter;
+
+struct JobReply {
+  fleet @0 :Text;    # as in the job. since 1
+  jobId @1 :Text;    # as in the job; empty in answers to Control.sendManifest. since 1
+  token @2 :Text;    # as in the job, and the last token of the reply subject in every case. since 1
+  worker @3 :Text;   # who answers. since 1
+  attempt @4 :UInt16; # as in the job. since 1
+  calls @5 :UInt32;  # provider calls that this reply cost (pages, status, retries too). since 1
+  body :union {
+    accepted @6 :Void;    # taken; renewed by heartbeats from here on
+    busy @7 :Void;        # no free slot, or draining: not taken
+    result @8 :JobResult; # the end of this attempt
+    part @9 :Part;
+    manifest @10 :Data;   # the encoded Manifest, answer to Control.sendManifest
+  }
+}
+
+struct Part {
+  index @0 :UInt32;  # 0..count-1
+  count @1 :UInt32;  # 2..4096
+  data @2 :Data;
+}
+
+struct JobResult {
+  union {
+    failure @0 :Failure;
+    list @1 :ListResult;
+    read @2 :ReadResult;
+    mutation @3 :MutationResult;  # of create, update, delete, status
+    inspect @4 :InspectResult;
+    call @5 :CallResult;
+  }
+}
+
+struct Failure {
+  code @0 :UInt16;          # errors.capnp
+  message @1 :Text;         # for people; at most 4 KiB; no secret
+  retryAfterMs @2 :UInt32;  # hint; 0 = none
+}
+
+struct Item {
+  nativeId @0 :Text;    # 1 byte .. 16 KiB, UTF-8
+  uid @1 :Text;         # the system's own identity of the object, survives renaming; empty = none
+  properties @2 :Text;  # JSON object, at most 256 KiB; empty = not given. Keys sorted and no white space is canonical
+                        # and saves the coordinator a parse
+}
+
+struct ListResult {
+  items @0 :List(Item);
+  nextPageToken @1 :Text;  # empty: that was the last page. A token that was given before in the same listing
+                           # ends it with an error
+  problems @2 :List(Problem); # what could not be listed; each makes the listing incomplete
+  skipped @3 :UInt32;      # objects that exist and are not listed on purpose (special files, ...)
+}
+
+struct Problem {
+  nativeId @0 :Text;  # empty: of the listing as a whole
+  failure @1 :Failure;
+}
+
+struct ReadResult {
+  items @0 :List(ReadItem);  # one for each id of the job, in its order
+}
+
+struct ReadItem {
+  union {
+    found @0 :Item;
+    failure @1 :Failure;  # NOT_FOUND is an answer like any other
+  }
+}
+
+struct MutationResult {
+  status @0 :MutationStatus;
+  requestId @1 :Text;       # inProgress, pending: what Status is asked with
+  nativeId @2 :Text;        # set on success
+  uid @3 :Text;
+  properties @4 :Text;      # as read after the change; empty = not given
+  retryAfterMs @5 :UInt32;  # when to ask for the status; 0 = the coordinator chooses
+}
+
+enum MutationStatus {
+  success @0;
+  inProgress @1;
+  pending @2;  # accepted by the provider, not begun
+}
+
+struct InspectResult {
+  system @0 :Text;                 # stable identity of the system behind the target, at most 4 KiB; empty = the plugin
+                                   # can't tell
+  filters @1 :List(MatchFilter);   # hold for this target until the next inspection
+  types @2 :List(Text);            # the types of the manifest that this target has; empty: all of them
+}
+
+struct CallResult {
+  output @0 :Text;     # JSON
+  userFault @1 :Bool;  # output is an error that the user's input caused
+}
+
+struct ResultAck {
+  # Answer to a result on muster.result.<ns>. All but `later` are final: the worker forgets the result.
+  jobId @0 :Text;
+  token @1 :Text;
+  verdict @2 :Verdict;
+  reason @3 :Text;  # of `refused`
+}
+
+enum Verdict {
+  committed @0;   # recorded by this message or an earlier one
+  superseded @1;  # another attempt's result stands; this one is kept as evidence
+  refused @2;     # not this fleet's, not decodable, no such job
+  later @3;       # ask again: the store is busy
+}
