@@ -1,0 +1,148 @@
+#include "support/nats_server.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace muster::test {
+namespace {
+
+constexpr int kStarts = 20;  // a port that was free a moment ago can be taken by an outgoing connection
+constexpr std::chrono::seconds kReady{20};
+constexpr std::chrono::milliseconds kLook{5};
+
+std::string find_server() {
+  std::string places = "/usr/sbin:/usr/bin:/usr/local/bin";
+  if (const char* path = std::getenv("PATH")) places = std::string(path) + ':' + places;
+  std::istringstream list(places);
+  for (std::string place; std::getline(list, place, ':');) {
+    const std::string file = place + "/nats-server";
+    if (::access(file.c_str(), X_OK) == 0) return file;
+  }
+  throw std::runtime_error("no nats-server in " + places);
+}
+
+std::string slurp(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+NatsServer::NatsServer(NatsServerOptions options) : options_(std::move(options)) {
+  std::string name = (std::filesystem::temp_directory_path() / "muster-nats-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed for " + name);
+  directory_ = name;
+  try {
+    start();
+  } catch (...) {
+    std::filesystem::remove_all(directory_);
+    throw;
+  }
+}
+
+NatsServer::~NatsServer() {
+  kill();
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+void NatsServer::start() {
+  write_config();
+  for (int i = 0; i < kStarts; ++i) {
+    if (launch()) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  throw std::runtime_error("nats-server does not start: " + log_tail());
+}
+
+void NatsServer::stop() { end(SIGTERM); }
+void NatsServer::kill() { end(SIGKILL); }
+void NatsServer::pause() { ::kill(pid_, SIGSTOP); }
+void NatsServer::resume() { ::kill(pid_, SIGCONT); }
+
+std::string NatsServer::url() const {
+  const std::string login = options_.user.empty() ? "" : options_.user + ':' + options_.password + '@';
+  return "nats://" + login + "127.0.0.1:" + std::to_string(port_);
+}
+
+void NatsServer::write_config() const {
+  std::ofstream file(directory_ / "nats.conf");
+  file << options_.config << '\n';
+  if (!options_.user.empty()) {
+    file << "authorization { user: \"" << options_.user << "\", password: \"" << options_.password << "\" }\n";
+  }
+  if (options_.jetstream) file << "jetstream { store_dir: \"" << (directory_ / "jetstream").string() << "\" }\n";
+}
+
+/// False when the server ended before it took connections.
+bool NatsServer::launch() {
+  const std::string dir = directory_.string();
+  std::vector<std::string> words{find_server(), "-c", dir + "/nats.conf", "-a", "127.0.0.1", "-p",
+                                 port_ == 0 ? "-1" : std::to_string(port_), "--ports_file_dir", dir};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const std::string log = dir + "/server.log";
+  const pid_t parent = ::getpid();
+  pid_ = ::fork();
+  if (pid_ < 0) throw std::runtime_error("fork failed");
+  if (pid_ == 0) {  // only async-signal-safe calls: the parent may have threads
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    ::dup2(out, STDOUT_FILENO);
+    ::dup2(out, STDERR_FILENO);
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kReady;
+  while (!read_port()) {
+    if (::waitpid(pid_, nullptr, WNOHANG) == pid_) {
+      pid_ = -1;
+      return false;
+    }
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("nats-server hangs: " + log_tail());
+    std::this_thread::sleep_for(kLook);
+  }
+  return true;
+}
+
+/// The server writes this file when it takes connections.
+bool NatsServer::read_port() {
+  const std::string text = slurp(directory_ / ("nats-server_" + std::to_string(pid_) + ".ports"));
+  constexpr std::string_view kBefore = "nats://127.0.0.1:";
+  const std::size_t start = text.find(kBefore);
+  if (start == std::string::npos) return false;
+  const std::size_t end = text.find('"', start);
+  if (end == std::string::npos) return false;
+  port_ = static_cast<std::uint16_t>(std::stoi(text.substr(start + kBefore.size(), end)));
+  return true;
+}
+
+std::string NatsServer::log_tail() const {
+  const std::string log = slurp(directory_ / "server.log");
+  constexpr std::size_t kTail = 2000;
+  return log.size() > kTail ? log.substr(log.size() - kTail) : log;
+}
+
+void NatsServer::end(int signal) {
+  if (pid_ < 0) return;
+  ::kill(pid_, signal);
+  if (signal == SIGTERM) ::kill(pid_, SIGCONT);  // a paused one would not hear it
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+}  // namespace muster::test

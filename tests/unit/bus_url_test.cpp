@@ -1,0 +1,46 @@
+#include <catch2/catch.hpp>
+
+#include "worker_sdk/bus/nats_bus.h"
+#include "worker_sdk/bus/nats_url.h"
+#include "worker_sdk/bus/nkey.h"
+
+using namespace muster;
+
+TEST_CASE("a URL for logs names no password") {
+  CHECK(redact_url("nats://127.0.0.1:4222") == "nats://127.0.0.1:4222");
+  CHECK(redact_url("nats://user:secret@host:4222") == "nats://***@host:4222");
+  CHECK(redact_url("nats://token@host") == "nats://***@host");
+  CHECK(redact_url("tls://u:p@ss@host:1,nats://u:q@other:2") == "tls://***@host:1,nats://***@other:2");
+  CHECK(redact_url("user:secret@host") == "***@host");
+  CHECK(redact_url("").empty());
+}
+
+TEST_CASE("a list of servers is split") {
+  CHECK(split_servers("nats://a, tls://b ,,") == std::vector<std::string>{"nats://a", "tls://b"});
+  CHECK(split_servers("").empty());
+  CHECK(wants_tls({"nats://a", "tls://b"}));
+  CHECK_FALSE(wants_tls({"nats://tls"}));
+}
+
+TEST_CASE("a discovered server is addressed with the configured login") {
+  CHECK(with_credentials_of("tls://u:p@a:1", "nats://b:2") == "tls://u:p@b:2");
+  CHECK(with_credentials_of("nats://a:1", "nats://b:2") == "nats://b:2");
+}
+
+TEST_CASE("an NKey seed gives its public key") {
+  // The pair that the NATS documentation shows.
+  constexpr std::string_view kSeed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
+  constexpr std::string_view kKey = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
+  CHECK(*nkey_public_of_seed(kSeed) == kKey);
+  CHECK(*nkey_public_of_seed("-----BEGIN USER NKEY SEED-----\n" + std::string(kSeed) + "\n------END") == kKey);
+}
+
+TEST_CASE("a damaged seed is refused and not repeated") {
+  const std::string damaged = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3AY";
+  for (const std::string& text : {std::string(), std::string("SU"), damaged, damaged.substr(0, 40)}) {
+    const auto key = nkey_public_of_seed(text);
+    REQUIRE_FALSE(key);
+    CHECK(key.error().code == Errc::kInvalidRequest);
+    CHECK(key.error().message.find("CSSL3") == std::string::npos);
+  }
+}

@@ -1,0 +1,47 @@
+#include "worker_sdk/bus/connect_attempt.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+constexpr std::chrono::seconds kGrace{1};
+
+}  // namespace
+
+ConnectAttempt::ConnectAttempt(NatsOptions options, std::vector<std::string> servers,
+                               std::shared_ptr<LinkContext> context)
+    : context_(std::move(context)), deadline_(std::chrono::steady_clock::now() + options.connect_timeout + kGrace) {
+  thread_ = std::thread([this, options = std::move(options), servers = std::move(servers)] {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);  // but for the call that may hang
+    run(options, servers);
+  });
+}
+
+ConnectAttempt::~ConnectAttempt() {
+  if (!wait(std::min(deadline_, std::chrono::steady_clock::now() + kGrace))) pthread_cancel(thread_.native_handle());
+  thread_.join();
+}
+
+void ConnectAttempt::run(const NatsOptions& options, const std::vector<std::string>& servers) {
+  auto link = NatsLink::open(options, servers, context_);
+  const std::lock_guard lock(mutex_);
+  outcome_ = std::move(link);
+  ended_.notify_all();
+  context_->waker.wake();
+}
+
+bool ConnectAttempt::wait(TimePoint until) {
+  std::unique_lock lock(mutex_);
+  return ended_.wait_until(lock, until, [this] { return outcome_.has_value(); });
+}
+
+std::optional<Result<std::unique_ptr<NatsLink>>> ConnectAttempt::outcome(TimePoint until) {
+  if (wait(std::min(until, deadline_))) return std::move(outcome_);
+  if (std::chrono::steady_clock::now() < deadline_) return std::nullopt;
+  return Result<std::unique_ptr<NatsLink>>(Error{Errc::kDisconnected, "the server fell silent in the handshake"});
+}
+
+}  // namespace muster

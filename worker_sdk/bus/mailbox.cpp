@@ -1,0 +1,77 @@
+#include "worker_sdk/bus/mailbox.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace muster {
+namespace {
+
+std::size_t bytes_of(const natsMsg* msg) { return static_cast<std::size_t>(natsMsg_GetDataLength(msg)); }
+
+std::string_view view(const char* text) { return text == nullptr ? std::string_view{} : std::string_view(text); }
+
+std::vector<Header> headers_of(natsMsg* msg) {
+  std::vector<Header> headers;
+  const char** names = nullptr;
+  int name_count = 0;
+  if (natsMsgHeader_Keys(msg, &names, &name_count) != NATS_OK) return headers;
+  for (int i = 0; i < name_count; ++i) {
+    const char** values = nullptr;
+    int value_count = 0;
+    if (natsMsgHeader_Values(msg, names[i], &values, &value_count) != NATS_OK) continue;
+    for (int j = 0; j < value_count; ++j) headers.push_back({names[i], std::string(view(values[j]))});
+    std::free(values);
+  }
+  std::free(names);
+  return headers;
+}
+
+Message to_message(SubscriptionId id, MsgPtr msg) {
+  Message message;
+  message.subscription = id;
+  message.subject = view(natsMsg_GetSubject(msg.get()));
+  message.reply = view(natsMsg_GetReply(msg.get()));
+  message.data = {natsMsg_GetData(msg.get()), bytes_of(msg.get())};
+  message.no_responders = message.data.empty() && natsMsg_IsNoResponders(msg.get());
+  message.headers = headers_of(msg.get());
+  message.owner = {msg.release(), [](void* owned) { natsMsg_Destroy(static_cast<natsMsg*>(owned)); }};
+  return message;
+}
+
+}  // namespace
+
+void Mailbox::put(MsgPtr msg) {
+  const std::size_t bytes = bytes_of(msg.get());
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    if (messages_.size() >= kMaxMessages || bytes_ + bytes > kMaxBytes) {
+      ++arrivals_->dropped;
+      return;
+    }
+    bytes_ += bytes;
+    messages_.push_back(std::move(msg));
+    ++arrivals_->pending;
+  }
+  arrivals_->waker.wake_if_asleep();
+}
+
+void Mailbox::take(std::size_t limit, std::vector<Message>& out) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t count = std::min(limit, messages_.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes_ -= bytes_of(messages_.front().get());
+    out.push_back(to_message(id_, std::move(messages_.front())));
+    messages_.pop_front();
+  }
+  arrivals_->pending -= count;
+}
+
+void Mailbox::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  arrivals_->pending -= messages_.size();
+  messages_.clear();
+}
+
+}  // namespace muster

@@ -1,0 +1,354 @@
+#include "worker_sdk/bus/nats_bus.h"
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "worker_sdk/bus/connect_attempt.h"
+#include "worker_sdk/bus/nats_handles.h"
+#include "worker_sdk/bus/nats_link.h"
+#include "worker_sdk/bus/nats_subscription.h"
+#include "worker_sdk/bus/nats_url.h"
+#include "worker_sdk/bus/subject_rules.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::steady_clock;
+
+// Published and not yet taken by the socket: above the first, publish() writes by itself; above the second it refuses.
+constexpr int kWriteEarlyBytes = 1 << 20;
+constexpr int kMaxUnsentBytes = 64 << 20;
+
+constexpr std::size_t kFairShare = 64;  // messages of one subscription before the next one's turn
+constexpr std::chrono::seconds kSilence{15};  // pings go out every 5 s: a peer that answers none of three is gone
+constexpr std::chrono::seconds kStall{1};     // a loop that was away for longer has not listened itself
+constexpr std::chrono::seconds kDestructorGrace{1};
+constexpr int kAuthTries = 4;  // the library drops one NKey signature in 256
+constexpr std::int64_t kLibraryCloseMillis = 5000;
+
+struct Subscription {
+  std::string subject;
+  std::string queue;
+  std::shared_ptr<Mailbox> mailbox;
+  std::optional<NatsSubscription> native;  // none while there is no connection
+};
+
+natsStatus publish_with_headers(natsConnection* connection, const Outgoing& message) {
+  natsMsg* raw = nullptr;
+  natsStatus status =
+      natsMsg_Create(&raw, message.subject.c_str(), message.reply.empty() ? nullptr : message.reply.c_str(),
+                     message.data.data(), static_cast<int>(message.data.size()));
+  const MsgPtr msg(raw);
+  for (const Header& header : message.headers) {
+    if (status == NATS_OK && !header.value.empty()) status = natsMsgHeader_Add(msg.get(), header.name.c_str(), header.value.c_str());
+  }
+  return status == NATS_OK ? natsConnection_PublishMsg(connection, msg.get()) : status;
+}
+
+natsStatus publish_message(natsConnection* connection, const Outgoing& message) {
+  if (!message.headers.empty()) return publish_with_headers(connection, message);
+  const auto size = static_cast<int>(message.data.size());
+  if (message.reply.empty()) {
+    return natsConnection_Publish(connection, message.subject.c_str(), message.data.data(), size);
+  }
+  return natsConnection_PublishRequest(connection, message.subject.c_str(), message.reply.c_str(), message.data.data(),
+                                       size);
+}
+
+int poll_timeout(TimePoint until) {
+  const auto left = std::chrono::ceil<Millis>(until - steady_clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+}
+
+}  // namespace
+
+struct NatsBus::State {
+  State(NatsOptions with, std::shared_ptr<spdlog::logger> logger)
+      : options(std::move(with)), log(std::move(logger)), servers(split_servers(options.url)) {
+    SystemRandom source;
+    inbox = "_INBOX_" + make_token(source);
+  }
+
+  [[nodiscard]] bool connected() const { return link && !link->lost(); }
+  void adopt(std::unique_ptr<NatsLink> opened);
+  void drop_link();
+  void maintain(TimePoint now);
+  void retry_later(TimePoint now);
+  void turn(TimePoint until);
+  void read_socket();
+  void make_native(Subscription& subscription);
+  void drop_native(Subscription& subscription);
+  void check_silence(TimePoint now);
+
+  NatsOptions options;
+  std::shared_ptr<spdlog::logger> log;
+  std::vector<std::string> servers;     // configured ones, then those that the cluster told of
+  std::shared_ptr<LinkContext> context = std::make_shared<LinkContext>();
+  std::string inbox;
+  std::unique_ptr<NatsLink> link;
+  std::unique_ptr<ConnectAttempt> attempt;
+  int failures = 0;  // attempts in a row
+  TimePoint next_attempt{};
+  TimePoint heard{};      // last time that the server sent something, or the loop had not listened
+  TimePoint last_turn{};
+  std::map<SubscriptionId, Subscription> subscriptions;
+  SubscriptionId last_id = 0;
+  SubscriptionId last_served = 0;
+  bool closed = false;
+  std::size_t max_payload = BusStatus{}.max_payload;
+  std::uint64_t connections = 0;
+  std::uint64_t library_drops = 0;  // of subscriptions that are gone
+  std::string connect_error;
+};
+
+void NatsBus::State::adopt(std::unique_ptr<NatsLink> opened) {
+  link = std::move(opened);
+  failures = 0;
+  heard = last_turn = steady_clock::now();
+  max_payload = link->max_payload();
+  connect_error.clear();
+  ++connections;
+  for (auto& [id, subscription] : subscriptions) make_native(subscription);
+  servers = split_servers(options.url);
+  const std::string first = servers.front();
+  for (const std::string& found : link->discovered_servers()) servers.push_back(with_credentials_of(first, found));
+  log->info("bus connected url={} connections={}", redact_url(options.url), connections);
+}
+
+void NatsBus::State::make_native(Subscription& subscription) {
+  const natsStatus status = subscription.native.emplace().open(link->get(), subscription.subject, subscription.queue,
+                                                               subscription.mailbox);
+  if (status != NATS_OK) link->break_off();  // none may be missing: the next connection makes it
+}
+
+void NatsBus::State::drop_native(Subscription& subscription) {
+  if (!subscription.native) return;
+  library_drops += subscription.native->dropped();
+  subscription.native.reset();
+}
+
+void NatsBus::State::drop_link() {
+  for (auto& [id, subscription] : subscriptions) drop_native(subscription);
+  link.reset();
+}
+
+void NatsBus::State::retry_later(TimePoint now) {
+  SystemRandom random;
+  const auto doubled = options.reconnect_wait * (1LL << std::min(failures, 20));
+  const auto most = std::clamp(Millis(doubled), Millis(1), std::max(options.reconnect_wait_max, Millis(1)));
+  next_attempt = now + most / 2 + Millis(random.below(static_cast<std::uint64_t>(most.count() / 2 + 1)));
+  ++failures;
+}
+
+/// Replaces a lost connection; the calls that could block run in the attempt's thread.
+void NatsBus::State::maintain(TimePoint now) {
+  if (closed) return;
+  if (link && link->lost()) {
+    drop_link();
+    log->warn("bus disconnected url={}", redact_url(options.url));
+    retry_later(now);
+  }
+  if (!link && !attempt && now >= next_attempt) {
+    attempt = std::make_unique<ConnectAttempt>(options, servers, context);
+  }
+  if (!attempt) return;
+  auto outcome = attempt->outcome(now);
+  if (!outcome) return;
+  attempt.reset();
+  if (*outcome) return adopt(std::move(**outcome));
+  connect_error = outcome->error().message;
+  log->debug("bus not connected url={} attempt={} error={}", redact_url(options.url), failures, connect_error);
+  retry_later(now);
+}
+
+/// Writes, sleeps in poll() until `until` at most, and reads once.
+void NatsBus::State::turn(TimePoint until) {
+  if (const TimePoint now = steady_clock::now(); now - last_turn > kStall) heard = now;
+  if (connected() && link->wants_write()) link->write();
+  context->waker.set_asleep(true);
+  // Only now, when the library's threads know to wake the loop, is it settled what to wait for.
+  if (context->arrivals.pending > 0) until = {};
+  const bool open = connected();
+  const short events = open && link->wants_write() ? POLLIN | POLLOUT : POLLIN;
+  std::array<pollfd, 2> fds{{{context->waker.fd(), POLLIN, 0}, {open ? link->socket() : -1, events, 0}}};
+  const int ready = ::poll(fds.data(), fds.size(), poll_timeout(until));
+  context->waker.set_asleep(false);
+  if (ready > 0) {
+    if (fds[0].revents != 0) context->waker.clear();
+    if ((fds[1].revents & POLLOUT) != 0) link->write();
+    if ((fds[1].revents & ~POLLOUT) != 0 && connected()) read_socket();
+  }
+  last_turn = steady_clock::now();
+  check_silence(last_turn);
+}
+
+void NatsBus::State::read_socket() {
+  heard = steady_clock::now();
+  link->read();
+  for (auto& [id, subscription] : subscriptions) {
+    if (subscription.native) subscription.native->collect();
+  }
+}
+
+void NatsBus::State::check_silence(TimePoint now) {
+  if (connected() && now - heard > kSilence) {
+    log->warn("bus server silent seconds={}", kSilence.count());
+    link->break_off();
+    heard = now;
+  }
+}
+
+NatsBus::NatsBus(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+NatsBus::~NatsBus() { close(kDestructorGrace); }
+
+Result<std::unique_ptr<NatsBus>> NatsBus::connect(NatsOptions options, std::shared_ptr<spdlog::logger> log) {
+  auto state = std::make_unique<State>(std::move(options), std::move(log));
+  if (state->servers.empty()) return Error{Errc::kInvalidRequest, "no NATS URL"};
+  const bool signs = !state->options.creds.empty() || !state->options.nkey_seed.empty();
+  for (int tries = signs ? kAuthTries : 1;;) {
+    ConnectAttempt attempt(state->options, state->servers, state->context);
+    auto outcome = attempt.outcome(attempt.deadline());
+    if (outcome && *outcome) {
+      state->adopt(std::move(**outcome));
+      return std::unique_ptr<NatsBus>(new NatsBus(std::move(state)));
+    }
+    Error error = outcome ? outcome->error() : Error{Errc::kDisconnected, "timeout"};
+    if (error.code == Errc::kAccessDenied && --tries > 0) continue;
+    error.message = redact_url(state->options.url) + ": " + error.message;
+    return error;
+  }
+}
+
+Result<SubscriptionId> NatsBus::subscribe(std::string_view subject, std::string_view queue) {
+  if (auto valid = check_subscription(subject, queue); !valid) return valid.error();
+  if (state_->closed) return Error{Errc::kDisconnected, "the bus is closed"};
+  const SubscriptionId id = ++state_->last_id;
+  Subscription& subscription = state_->subscriptions[id];
+  subscription.subject = subject;
+  subscription.queue = queue;
+  subscription.mailbox =
+      std::make_shared<Mailbox>(id, std::shared_ptr<Arrivals>(state_->context, &state_->context->arrivals));
+  if (state_->connected()) state_->make_native(subscription);
+  return id;
+}
+
+void NatsBus::unsubscribe(SubscriptionId id) {
+  const auto found = state_->subscriptions.find(id);
+  if (found == state_->subscriptions.end()) return;
+  found->second.mailbox->close();
+  if (found->second.native) found->second.native->unsubscribe();
+  state_->drop_native(found->second);
+  state_->subscriptions.erase(found);
+}
+
+Result<void> NatsBus::publish(const Outgoing& message) {
+  if (auto valid = check_outgoing(message, state_->max_payload); !valid) return valid;
+  if (!state_->connected()) return Error{Errc::kDisconnected, "not connected"};
+  natsConnection* connection = state_->link->get();
+  if (natsConnection_Buffered(connection) > kWriteEarlyBytes) {
+    state_->link->write();
+    if (natsConnection_Buffered(connection) > kMaxUnsentBytes) {
+      return Error{Errc::kDisconnected, "the server does not read what is published"};
+    }
+    if (!state_->connected()) return Error{Errc::kDisconnected, "not connected"};
+  }
+  switch (const natsStatus status = publish_message(connection, message); status) {
+    case NATS_OK:
+      return {};
+    case NATS_MAX_PAYLOAD:
+      return Error{Errc::kTooLarge, message.subject + ": larger than the bus takes"};
+    default:
+      return Error{Errc::kDisconnected, natsStatus_GetText(status)};
+  }
+}
+
+std::size_t NatsBus::receive(std::vector<Message>& out, std::size_t limit) {
+  const std::size_t end = out.size() + std::min(limit, state_->context->arrivals.pending.load());
+  const std::size_t before = out.size();
+  auto& subscriptions = state_->subscriptions;
+  while (out.size() < end) {
+    auto turn = subscriptions.upper_bound(state_->last_served);
+    if (turn == subscriptions.end()) turn = subscriptions.begin();
+    state_->last_served = turn->first;
+    turn->second.mailbox->take(std::min(kFairShare, end - out.size()), out);
+  }
+  return out.size() - before;
+}
+
+BusStatus NatsBus::status() const {
+  BusStatus status;
+  status.connected = state_->connected();
+  status.closed = state_->closed;
+  status.connections = state_->connections;
+  status.max_payload = state_->max_payload;
+  status.slow_consumer_drops = state_->context->arrivals.dropped + state_->library_drops;
+  for (const auto& [id, subscription] : state_->subscriptions) {
+    if (subscription.native) status.slow_consumer_drops += subscription.native->dropped();
+  }
+  status.errors = state_->context->errors.count();
+  status.last_error = status.connected ? state_->context->errors.last() : state_->connect_error;
+  return status;
+}
+
+const std::string& NatsBus::inbox() const { return state_->inbox; }
+
+void NatsBus::wait(TimePoint until) {
+  const TimePoint now = steady_clock::now();
+  state_->maintain(now);
+  if (state_->attempt) {
+    until = std::min(until, state_->attempt->deadline());
+  } else if (!state_->link && !state_->closed) {
+    until = std::min(until, state_->next_attempt);
+  } else if (state_->link) {
+    until = std::min(until, state_->heard + kSilence);
+  }
+  state_->turn(until);
+}
+
+void NatsBus::wake() noexcept { state_->context->waker.wake(); }
+
+Result<void> NatsBus::flush(Millis timeout) {
+  if (!state_->connected()) return Error{Errc::kDisconnected, "not connected"};
+  const TimePoint until = steady_clock::now() + timeout;
+  std::atomic<bool> answered = false;
+  natsStatus status = NATS_OK;
+  // The library's flush blocks until this loop has sent its ping and read the answer: a thread waits for it.
+  std::thread flusher([&, connection = state_->link->get()] {
+    status = natsConnection_FlushTimeout(connection, std::max<std::int64_t>(1, timeout.count()));
+    answered = true;
+    state_->context->waker.wake();
+  });
+  while (!answered) state_->turn(until + Millis(10));
+  flusher.join();
+  wake();  // a wake() of somebody else may have been taken for the flusher's
+  if (status == NATS_OK) return {};
+  if (status == NATS_TIMEOUT) return Error{Errc::kTimeout, "no answer from the server"};
+  return Error{Errc::kDisconnected, natsStatus_GetText(status)};
+}
+
+void NatsBus::close(Millis timeout) {
+  if (state_->closed) return;
+  const TimePoint until = steady_clock::now() + timeout;
+  for (auto& [id, subscription] : state_->subscriptions) {
+    if (subscription.native) subscription.native->unsubscribe();
+  }
+  if (state_->connected() && !flush(timeout)) state_->link->break_off();
+  state_->closed = true;
+  state_->attempt.reset();
+  if (state_->link) {
+    state_->link->close(std::max(Millis{0}, std::chrono::duration_cast<Millis>(until - steady_clock::now())));
+  }
+  state_->drop_link();
+}
+
+void nats_library_close() { nats_CloseAndWait(kLibraryCloseMillis); }
+
+}  // namespace muster

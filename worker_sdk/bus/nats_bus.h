@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <spdlog/fwd.h>
+
+#include "worker_sdk/bus/bus.h"
+
+namespace muster {
+
+struct NatsOptions {
+  std::string url;         // nats://[user:password@|token@]host:port[,…] or tls://…
+  std::string name;        // connection name, shown by the server
+  std::string creds;       // path of a credentials file (JWT and seed)
+  std::string nkey_seed;   // path of a file with an NKey seed
+  std::string tls_ca, tls_cert, tls_key;  // paths of PEM files
+  Millis connect_timeout{5000};   // for the first connection
+  Millis reconnect_wait{250};     // grows with jitter to reconnect_wait_max
+  Millis reconnect_wait_max{5000};
+};
+
+/// A Bus on the NATS C client in its event-loop mode: no delivery threads, one read and one write for many messages.
+/// Reconnects for ever; a connection that the library gives up (repeated authentication errors) is built anew, with
+/// credentials read afresh, and all subscriptions made again.
+class NatsBus final : public Bus {
+ public:
+  /// Connects, waiting at most options.connect_timeout.
+  /// errors   kDisconnected (message names the URL without its password), kAccessDenied, kInvalidRequest
+  static Result<std::unique_ptr<NatsBus>> connect(NatsOptions options, std::shared_ptr<spdlog::logger> log);
+
+  /// Closes as close() does, with a second's time.
+  ~NatsBus() override;
+  NatsBus(const NatsBus&) = delete;
+  NatsBus& operator=(const NatsBus&) = delete;
+
+  Result<SubscriptionId> subscribe(std::string_view subject, std::string_view queue) override;
+  using Bus::subscribe;
+  void unsubscribe(SubscriptionId id) override;
+  Result<void> publish(const Outgoing& message) override;
+  std::size_t receive(std::vector<Message>& out, std::size_t limit) override;
+  [[nodiscard]] BusStatus status() const override;
+  [[nodiscard]] const std::string& inbox() const override;
+
+  /// One turn of the loop: writes what publish() handed over, sleeps until the socket is readable, wake() is called
+  /// or `until` has come, and reads. Returns at once when receive() has something left.
+  void wait(TimePoint until);
+
+  /// Makes the wait() of the loop thread return. Thread: any; async-signal-safe.
+  void wake() noexcept;
+
+  /// Sends what is pending and waits until the server has seen it (a round trip), at most `timeout`.
+  /// errors   kTimeout, kDisconnected
+  Result<void> flush(Millis timeout);
+
+  /// Drains subscriptions, flushes, closes, waits until no callback of the library can follow.
+  void close(Millis timeout);
+
+ private:
+  struct State;
+  explicit NatsBus(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Ends the library's own threads; the last call in main, after every NatsBus is gone.
+void nats_library_close();
+
+/// `url` with user and password replaced by `***`, for logs and errors.
+std::string redact_url(std::string_view url);
+
+}  // namespace muster

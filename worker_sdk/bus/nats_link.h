@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "worker_sdk/bus/mailbox.h"
+#include "worker_sdk/bus/nats_bus.h"
+#include "worker_sdk/bus/nats_handles.h"
+#include "worker_sdk/bus/waker.h"
+
+namespace muster {
+
+/// What the library tells on its own thread: asynchronous errors, such as a missing permission. Thread: any.
+class AsyncErrors {
+ public:
+  void note(std::string text);
+  [[nodiscard]] std::uint64_t count() const;
+  [[nodiscard]] std::string last() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::uint64_t count_ = 0;
+  std::string last_;
+};
+
+/// What a link shares with the bus that it serves; the library's threads may hold it a moment longer than both.
+struct LinkContext {
+  Waker waker;
+  AsyncErrors errors;
+  Arrivals arrivals{waker};
+};
+
+/// One connection of the library in event-loop mode, from the first handshake until it is lost. It never reconnects by
+/// itself: the library would do that on a thread of its own, holding the lock that publish() needs, with the parser in
+/// the state where the old connection broke off, and would give up after two identical authentication errors.
+/// Thread: open() any; the rest the loop thread.
+class NatsLink {
+ public:
+  /// Connects to one of `servers` and ends the handshake; blocks about options.connect_timeout at most, unless the
+  /// server falls silent in the middle (see ConnectAttempt). A cancellation point of the thread.
+  /// errors   kAccessDenied, kInvalidRequest (options), kDisconnected
+  static Result<std::unique_ptr<NatsLink>> open(const NatsOptions& options, const std::vector<std::string>& servers,
+                                                std::shared_ptr<LinkContext> context);
+  ~NatsLink();
+  NatsLink(const NatsLink&) = delete;
+  NatsLink& operator=(const NatsLink&) = delete;
+
+  [[nodiscard]] natsConnection* get() const { return connection_.get(); }
+  [[nodiscard]] int socket() const { return socket_; }
+  [[nodiscard]] bool lost() const { return socket_ < 0; }
+  [[nodiscard]] bool wants_write() const { return wants_write_; }
+  [[nodiscard]] std::size_t max_payload() const;
+  /// Addresses of servers that the connected one told of.
+  [[nodiscard]] std::vector<std::string> discovered_servers() const;
+
+  void read() { natsConnection_ProcessReadEvent(connection_.get()); }
+  void write() { natsConnection_ProcessWriteEvent(connection_.get()); }
+  /// Makes the next read() find the connection lost.
+  void break_off() const;
+  /// Closes and waits until no callback of the library can follow, at most `timeout`.
+  void close(Millis timeout);
+
+ private:
+  struct Callbacks;
+  explicit NatsLink(std::shared_ptr<LinkContext> context) : context_(std::move(context)) {}
+
+  static natsStatus on_attach(void** user, void* loop, natsConnection* connection, natsSock socket) noexcept;
+  static natsStatus on_read_interest(void* user, bool add) noexcept;
+  static natsStatus on_write_interest(void* user, bool add) noexcept;
+  static natsStatus on_detach(void* user) noexcept;
+
+  std::shared_ptr<LinkContext> context_;
+  ConnectionPtr connection_;
+  std::future<void> closed_;
+  int socket_ = -1;
+  std::atomic<bool> wants_write_{false};  // set by the library's timer thread, too: it sends pings
+};
+
+}  // namespace muster

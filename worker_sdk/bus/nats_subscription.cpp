@@ -1,0 +1,67 @@
+#include "worker_sdk/bus/nats_subscription.h"
+
+namespace muster {
+namespace {
+
+// Closure of a plain subscription: a mailbox, freed when the library says that no call can follow.
+using Closure = std::shared_ptr<Mailbox>;
+
+void on_message(natsConnection*, natsSubscription*, natsMsg* raw, void* closure) noexcept {
+  MsgPtr msg(raw);
+  if (msg) (*static_cast<Closure*>(closure))->put(std::move(msg));
+}
+
+void on_complete(void* closure) noexcept { const std::unique_ptr<Closure> own(static_cast<Closure*>(closure)); }
+
+}  // namespace
+
+natsStatus NatsSubscription::open(natsConnection* connection, const std::string& subject, const std::string& queue,
+                                  std::shared_ptr<Mailbox> mailbox) {
+  natsStatus status = NATS_OK;
+  if (queue.empty()) {
+    status = open_plain(connection, subject, std::move(mailbox));
+  } else {
+    collected_into_ = std::move(mailbox);
+    status = open_queued(connection, subject, queue);
+  }
+  if (status != NATS_OK) return status;
+  return natsSubscription_SetPendingLimits(native_.get(), static_cast<int>(Mailbox::kMaxMessages),
+                                           static_cast<int>(Mailbox::kMaxBytes));
+}
+
+natsStatus NatsSubscription::open_queued(natsConnection* connection, const std::string& subject,
+                                         const std::string& queue) {
+  natsSubscription* raw = nullptr;
+  const natsStatus status = natsConnection_QueueSubscribeSync(&raw, connection, subject.c_str(), queue.c_str());
+  native_.reset(raw);
+  return status;
+}
+
+natsStatus NatsSubscription::open_plain(natsConnection* connection, const std::string& subject,
+                                        std::shared_ptr<Mailbox> mailbox) {
+  auto closure = std::make_unique<Closure>(std::move(mailbox));
+  natsSubscription* raw = nullptr;
+  natsStatus status = natsConnection_Subscribe(&raw, connection, subject.c_str(), on_message, closure.get());
+  native_.reset(raw);
+  if (status == NATS_OK) status = natsSubscription_SetOnCompleteCB(raw, on_complete, closure.get());
+  if (status == NATS_OK) [[maybe_unused]] const Closure* freed_by_on_complete = closure.release();
+  return status;
+}
+
+void NatsSubscription::collect() {
+  if (!native_ || !collected_into_) return;
+  natsMsg* raw = nullptr;
+  while (natsSubscription_NextMsg(&raw, native_.get(), 0) == NATS_OK) collected_into_->put(MsgPtr(raw));
+}
+
+void NatsSubscription::unsubscribe() {
+  if (native_) natsSubscription_Unsubscribe(native_.get());
+}
+
+std::uint64_t NatsSubscription::dropped() const {
+  std::int64_t count = 0;
+  if (native_) natsSubscription_GetDropped(native_.get(), &count);
+  return static_cast<std::uint64_t>(count);
+}
+
+}  // namespace muster
