@@ -1,0 +1,301 @@
+#include <catch2/catch.hpp>
+
+#include "sdk_harness.h"
+
+using namespace muster;
+using muster::testing::WorkerHarness;
+using State = WorkerCore::State;
+
+namespace {
+
+struct ThingsPlugin : Plugin {
+  ThingsPlugin() : Plugin({.name = "things", .ns = "TH", .version = "1.2.3"}) { muster::testing::add_things(*this); }
+};
+
+}  // namespace
+
+TEST_CASE("a worker announces itself until it is answered, then joins and beats") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin, 3);
+  worker.start();
+  REQUIRE(worker.announcements().size() == 1);
+  const Announcement said = worker.announcements().front();
+  CHECK(said.worker == WorkerId("w1"));
+  CHECK(said.ns == "TH");
+  CHECK(said.pool == "default");
+  CHECK(said.protocol == kProtocolMajor);
+  CHECK(said.plugin == "things");
+  CHECK(said.version == "1.2.3");
+  CHECK(said.slots == 3);
+  CHECK(said.manifest.size() == 64);
+  CHECK(said.fleet.empty());
+
+  worker.advance(Millis{2500});
+  CHECK(worker.announcements().size() == 3);
+  CHECK(worker.heartbeats().empty());
+  CHECK(worker.core().state() == State::kAnnouncing);
+
+  worker.accept();
+  CHECK(worker.core().state() == State::kActive);
+  worker.heard().clear();
+  worker.advance(Millis{3000});
+  CHECK(worker.announcements().empty());
+  CHECK(worker.heartbeats().size() == 3);
+  CHECK(worker.heartbeats().back().free_slots == 3);
+}
+
+TEST_CASE("a job sent to the pool before the worker is accepted does not reach it, one to itself is busy") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start();
+  worker.send_to_pool(worker.job("a"));
+  CHECK(worker.replies("a").empty());
+  worker.send_to_worker(worker.job("b"));
+  CHECK(worker.count<Busy>("b") == 1);
+}
+
+TEST_CASE("a final rejection ends the worker and its log says why") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start();
+  worker.reject({.code = "PROTOCOL", .message = "speak version 2", .final = true});
+  CHECK(worker.core().state() == State::kRejected);
+  CHECK(worker.core().ended());
+  CHECK(worker.logged().find("speak version 2") != std::string::npos);
+  worker.heard().clear();
+  worker.advance(Millis{5000});
+  CHECK(worker.heard().empty());
+}
+
+TEST_CASE("another rejection makes it ask again, ever more seldom") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start();
+  const auto asked_after = [&] {
+    worker.reject({.code = "LIMIT", .message = "too many workers"});
+    worker.heard().clear();
+    const TimePoint begin = worker.now();
+    while (worker.announcements().empty()) worker.advance(Millis{100});
+    return std::chrono::duration_cast<Millis>(worker.now() - begin);
+  };
+  CHECK(asked_after() == Millis{1000});
+  CHECK(asked_after() == Millis{2000});
+  CHECK(asked_after() == Millis{4000});
+  worker.accept();
+  CHECK(worker.core().state() == State::kActive);
+}
+
+TEST_CASE("an active worker that is rejected leaves the group, and comes back when it is accepted") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
+  worker.advance(Millis{300});
+  worker.reject({.code = "MANIFEST", .message = "unknown type"});
+  CHECK(worker.core().state() == State::kAnnouncing);
+  worker.send_to_pool(worker.job("a"));
+  CHECK(worker.replies("a").empty());
+  worker.heard().clear();
+  worker.advance(Millis{1500});
+  CHECK(worker.heartbeats().empty());
+  worker.accept();
+  worker.send_to_pool(worker.job("b"));
+  CHECK(worker.submitted().size() == 1);
+}
+
+TEST_CASE("a roll call is answered by announcing again, spread over 250 ms, naming what runs") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("a"));
+  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
+  worker.advance(Millis{251});
+  REQUIRE(worker.announcements().size() == 1);
+  CHECK(worker.announcements().front().running == std::vector<Running>{{JobId("job-a"), Token("a")}});
+  CHECK(worker.announcements().front().fleet == worker.fleet());
+}
+
+TEST_CASE("after a reconnect the worker announces again") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.worker_bus().disconnect();
+  worker.advance(Millis{2000});
+  CHECK(worker.core().counters().unsent >= 2);
+  CHECK(worker.core().state() == State::kActive);
+  worker.heard().clear();
+  worker.worker_bus().reconnect();
+  worker.turn();
+  worker.advance(Millis{251});
+  CHECK(worker.announcements().size() == 1);
+}
+
+TEST_CASE("heartbeats name running jobs and free slots") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin, 2);
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("a"));
+  worker.advance(Millis{1000});
+  const Heartbeat beat = worker.heartbeats().back();
+  CHECK(beat.worker == WorkerId("w1"));
+  CHECK(beat.ns == "TH");
+  CHECK(beat.pool == "default");
+  CHECK(beat.free_slots == 1);
+  CHECK(beat.running == std::vector<Running>{{JobId("job-a"), Token("a")}});
+  CHECK_FALSE(beat.draining);
+}
+
+TEST_CASE("a drain answers busy, finishes its own jobs, says so and leaves") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("a"));
+  worker.heard().clear();
+  worker.control(Drain{});
+  REQUIRE(worker.core().state() == State::kDraining);
+  REQUIRE(worker.heartbeats().size() == 1);
+  CHECK(worker.heartbeats().back().draining);
+  CHECK(worker.heartbeats().back().free_slots == 0);
+  worker.send_to_pool(worker.job("late"));
+  CHECK(worker.count<Busy>("late") == 1);
+  worker.advance(Millis{20'000});  // a drain by the coordinator has no limit of its own
+  CHECK(worker.core().state() == State::kDraining);
+  worker.send_to_pool(worker.job("later"));  // the worker is no member any more
+  CHECK(worker.replies("later").empty());
+  worker.run_one();
+  CHECK(std::holds_alternative<ListResult>(worker.result("a")));
+  CHECK(worker.core().state() == State::kDrained);
+  CHECK(worker.heartbeats().back().running.empty());
+}
+
+TEST_CASE("an idle worker drains at once, but stays long enough to answer what is on its way") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.core().drain(worker.now(), Millis{10'000});
+  worker.turn();
+  CHECK(worker.core().state() == State::kDraining);
+  worker.advance(Millis{300});
+  CHECK(worker.core().state() == State::kDrained);
+}
+
+TEST_CASE("a worker that nobody accepted drains at once") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start();
+  worker.core().drain(worker.now(), Millis{10'000});
+  worker.turn();
+  CHECK(worker.core().state() == State::kDrained);
+}
+
+TEST_CASE("a drain with a limit stops what still runs and answers for it") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("obeys"));
+  worker.send_to_pool(worker.job("ignores"));
+  worker.core().drain(worker.now(), Millis{10'000});
+  worker.advance(Millis{8500});
+  REQUIRE(worker.core().state() == State::kDraining);
+  worker.complete_one(ListResult{});
+  CHECK(worker.failed("obeys").code == Errc::kServiceUnavailable);
+  worker.advance(Millis{1500});
+  CHECK(worker.core().state() == State::kDrained);
+  CHECK(worker.failed("ignores").code == Errc::kServiceUnavailable);
+  CHECK(worker.core().runs_jobs());
+}
+
+TEST_CASE("the manifest is sent to who asks for it by hash, in parts where it is large") {
+  Plugin plugin({.name = "things", .ns = "TH", .version = "1.2.3"});
+  for (int i = 0; i < 200; ++i) {
+    plugin.type({.name = "TH::Thing" + std::to_string(i)}).read([](const ReadRequest&, JobContext&) {
+      return Result<Resource>(not_found());
+    });
+  }
+  WorkerHarness worker(plugin);
+  worker.broker().set_max_payload(4096);
+  worker.start();
+  const std::string hash = worker.announcements().front().manifest;
+  worker.control(SendManifest{hash}, worker.reply_subject(Token("m")));
+  Bytes whole;
+  const auto replies = worker.replies("m");
+  REQUIRE(replies.size() > 2);
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    const auto& part = std::get<Part>(replies[i].body);
+    CHECK(part.index == i);
+    CHECK(part.count == replies.size());
+    CHECK(replies[i].token == Token("m"));
+    whole += part.data;
+  }
+  const auto reply = decode<JobReply>(whole).value();
+  CHECK(decode<Manifest>(std::get<ManifestBytes>(reply.body).encoded).value() == plugin.manifest());
+
+  worker.control(SendManifest{"other"}, worker.reply_subject(Token("n")));
+  CHECK(worker.failed("n").code == Errc::kNotFound);
+}
+
+TEST_CASE("messages that cannot be understood are counted, and logged once a second") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  const Job good = worker.job("a");
+  for (int i = 0; i < 10; ++i) {
+    worker.send(worker.subjects().job("TH", "default"), "garbage", worker.reply_subject(Token("x")));
+    worker.send(worker.subjects().worker_control("TH", WorkerId("w1")), "garbage");
+    worker.send(worker.subjects().rollcall(), encode(good).substr(0, 40));
+  }
+  worker.send(worker.subjects().job("TH", "default"), encode(good));  // nowhere to answer to
+  CHECK(worker.core().counters().malformed == 31);
+  const std::string lines = worker.logged();
+  std::size_t complaints = 0;
+  for (auto at = lines.find("malformed"); at != std::string::npos; at = lines.find("malformed", at + 1)) ++complaints;
+  CHECK(complaints == 1);
+  CHECK(worker.submitted().empty());
+}
+
+TEST_CASE("$SRV shows the worker as a micro service") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  const auto ask = [&](const std::string& subject) {
+    const std::string inbox = worker.coordinator_bus().inbox() + ".srv";
+    worker.heard().clear();
+    worker.send(subject, "{}", inbox);
+    worker.advance(Millis{51});
+    for (const auto& message : worker.heard()) {
+      if (message.subject == inbox) return Json::parse(message.data);
+    }
+    return Json();
+  };
+  const Json ping = ask("$SRV.PING");
+  CHECK(ping["type"] == "io.nats.micro.v1.ping_response");
+  CHECK(ping["name"] == "muster-things");
+  CHECK(ping["id"] == "w1");
+  CHECK(ping["version"] == "1.2.3");
+  CHECK(ping["metadata"] == Json{{"namespace", "TH"}, {"pool", "default"}, {"plugin", "1.2.3"}});
+
+  const Json info = ask("$SRV.INFO.muster-things");
+  CHECK(info["type"] == "io.nats.micro.v1.info_response");
+  CHECK(info["description"].is_string());
+  CHECK(info["endpoints"][0]["name"] == "job");
+  CHECK(info["endpoints"][0]["subject"] == "muster.job.TH");
+  CHECK(info["endpoints"][0]["queue_group"] == "workers");
+
+  worker.send_to_pool(worker.job("a"));
+  worker.advance(Millis{20});
+  worker.run_one();
+  worker.send_to_pool(worker.job("b"));
+  worker.complete_one(failure(Errc::kNetwork, "cable"));
+  worker.send(worker.subjects().job("TH", "default"), "garbage");
+  const Json stats = ask("$SRV.STATS.muster-things.w1");
+  CHECK(stats["type"] == "io.nats.micro.v1.stats_response");
+  CHECK(stats["started"].is_string());
+  const Json& endpoint = stats["endpoints"][0];
+  CHECK(endpoint["num_requests"] == 2);
+  CHECK(endpoint["num_errors"] == 1);
+  CHECK(endpoint["last_error"] == "cable");
+  CHECK(endpoint["processing_time"] == 20'000'000);
+  CHECK(endpoint["average_processing_time"] == 10'000'000);
+  CHECK(endpoint["data"]["malformed"] == 1);
+  CHECK(ask("$SRV.PING.muster-things.other").is_null());
+}

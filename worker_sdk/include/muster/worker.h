@@ -1,0 +1,106 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "muster/job.h"
+
+namespace muster {
+
+/// Members have initialisers throughout, so that designated ones may leave any of them out.
+struct PluginInfo {
+  std::string name{};         // `notes`: the executable is muster-plugin-notes
+  std::string ns{};           // `NOTES`
+  std::string version{};      // SemVer
+  std::string description{};
+  double max_requests_per_second = 0;  // of the namespace, for the whole fleet; 0: no limit
+  std::string label_query{};             // JSONPath of a resource's label; empty: its native id
+  std::vector<MatchFilter> filters{};    // hold for every target
+  JsonText config_schema = R"({"type":"object"})";  // JSON Schema of a target's config
+};
+
+/// What a plugin author says of one type; the rest of the descriptor follows from the functions that are given.
+/// Field meanings and limits: schema/manifest.capnp, TypeDescriptor.
+struct TypeInfo {
+  std::string name{};
+  JsonText schema = R"({"type":"object"})";
+  std::string description{};
+  std::string parent{};
+  std::vector<ParentParameter> parent_parameters{};
+  ListGives list_gives = ListGives::kIds;
+  bool contained = true;
+  bool discoverable = true;
+  std::string label_query{};
+  std::uint32_t page_size = 0;
+  std::uint32_t read_batch = 0;
+  Millis settle{0};
+  std::vector<JsonText> examples{};
+};
+
+/// The functions of one type. They are called from `slots` threads at once, must not keep state between pages, and may
+/// throw (INTERNAL_FAILURE of that job, nothing else).
+class Type {
+ public:
+  using ListFunction = std::function<Result<ListPage>(const ListRequest&, JobContext&)>;
+  using ReadFunction = std::function<Result<Resource>(const ReadRequest&, JobContext&)>;
+  using ReadManyFunction = std::function<std::vector<Result<Resource>>(const ReadManyRequest&, JobContext&)>;
+
+  explicit Type(TypeInfo info) : info_(std::move(info)) {}
+
+  Type& list(ListFunction function);
+  Type& read(ReadFunction function);
+  /// Instead of read(), where the provider can read many at once; answers each id, in order.
+  Type& read_many(ReadManyFunction function);
+
+ private:
+  friend class Plugin;
+  TypeInfo info_;
+  ListFunction list_;
+  ReadManyFunction read_;
+};
+
+/// Everything a plugin is, without a bus or a thread: tests call it directly.
+class Plugin {
+ public:
+  using InspectFunction = std::function<Result<Inspection>(const InspectRequest&, JobContext&)>;
+
+  explicit Plugin(PluginInfo info) : info_(std::move(info)) {}
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
+  ~Plugin() = default;
+
+  /// Adds a type. `info.name` begins with `<ns>::`. The reference stays valid.
+  Type& type(TypeInfo info);
+  /// Called at the start of each run, per target. Not given: system unknown, no filters of the target's own.
+  Plugin& inspect(InspectFunction function);
+
+  [[nodiscard]] const PluginInfo& info() const { return info_; }
+  /// What workers announce. Throws std::logic_error where descriptors contradict each other (a bug of the plugin).
+  [[nodiscard]] Manifest manifest() const;
+  /// Runs one job. Never throws: an exception of a function, a wrong type or a broken contract comes back as Error.
+  [[nodiscard]] JobResult run(const Job& job, const Json& resolved_config, JobContext& context) const;
+
+ private:
+  [[nodiscard]] const Type* find(std::string_view type) const;
+  [[nodiscard]] JobResult dispatch(const Job& job, const Json& resolved_config, JobContext& context) const;
+
+  PluginInfo info_;
+  std::vector<std::unique_ptr<Type>> types_;
+  InspectFunction inspect_;
+};
+
+/// A plugin as a process: connects, announces, heartbeats, runs jobs, drains on SIGTERM.
+class Worker : public Plugin {
+ public:
+  using Plugin::Plugin;
+  /// Parses the command line (`--help` lists it), runs until drained, and returns the exit status:
+  /// 0 drained, 1 rejected by the coordinator or all slots stuck, 2 bad usage.
+  int run(int argc, char** argv);
+  using Plugin::run;
+};
+
+}  // namespace muster

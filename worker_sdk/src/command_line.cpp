@@ -1,0 +1,97 @@
+#include "command_line.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "manifest_json.h"
+#include "schema/subjects.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kDefaultUrl = "nats://127.0.0.1:4222";
+constexpr Millis kConnectTimeout{2000};  // of one try; the worker tries again
+
+std::filesystem::path default_data_dir() {
+  if (geteuid() == 0) return "/var/lib/muster";
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state != '\0') {
+    return std::filesystem::path(state) / "muster";
+  }
+  const char* home = std::getenv("HOME");
+  return std::filesystem::path(home == nullptr ? "." : home) / ".local/state/muster";
+}
+
+/// Where a running `muster up` says how to reach its bus.
+std::string url_of_data_dir(const std::filesystem::path& data_dir) {
+  std::ifstream file(data_dir / "nats.url");
+  std::string url;
+  std::getline(file, url);
+  return url.empty() ? kDefaultUrl : url;
+}
+
+CLI::Validator check(bool (*valid)(std::string_view), const char* what) {
+  return {[valid, what](std::string& text) { return valid(text) ? std::string() : "'" + text + "' is no " + what; }, ""};
+}
+
+std::string about(const PluginInfo& plugin, const std::string& program) {
+  return (plugin.description.empty() ? "Worker of namespace " + plugin.ns : plugin.description) +
+         "\n\nServes the types of " + plugin.ns + " to a Muster fleet: announces itself on NATS, runs the jobs it is sent, "
+         "drains on SIGTERM.\n\nExample:\n  " + program + " --nats nats://bus.example:4222 --slots 8 --allow-env 'PG_*'";
+}
+
+}  // namespace
+
+std::variant<WorkerOptions, int> parse_command_line(int argc, const char* const* argv, const Plugin& plugin) {
+  WorkerOptions options;
+  options.prefix = "muster";
+  options.pool = kDefaultPool;
+  options.nats.connect_timeout = kConnectTimeout;
+  std::filesystem::path data_dir = default_data_dir();
+  bool verbose = false, quiet = false, print_manifest = false;
+
+  const std::string program = "muster-plugin-" + plugin.info().name;
+  CLI::App app(about(plugin.info(), program), program);
+  app.set_version_flag("--version", program + " " + plugin.info().version);
+  app.add_option("--nats", options.nats.url, "NATS server; else nats.url in the data directory, else localhost")
+      ->envname("MUSTER_NATS_URL");
+  app.add_option("--prefix", options.prefix, "First token of all subjects")
+      ->envname("MUSTER_PREFIX")
+      ->capture_default_str()
+      ->check(check(valid_prefix, "prefix"));
+  app.add_option("--pool", options.pool, "Pool of workers that stand in the same place")
+      ->capture_default_str()
+      ->check(check(valid_namespace, "pool"));
+  app.add_option("--slots", options.slots, "Jobs to run at once")->capture_default_str()->check(CLI::Range(1, 1024));
+  app.add_option("--data-dir", data_dir, "Where nats.url is looked for")->envname("MUSTER_DATA_DIR")->capture_default_str();
+  app.add_option("--creds", options.nats.creds, "NATS credentials file")->check(CLI::ExistingFile);
+  app.add_option("--nkey-seed", options.nats.nkey_seed, "File with an NKey seed")->check(CLI::ExistingFile);
+  app.add_option("--tls-ca", options.nats.tls_ca, "PEM file of the certificate authority")->check(CLI::ExistingFile);
+  app.add_option("--tls-cert", options.nats.tls_cert, "PEM file of the client certificate")->check(CLI::ExistingFile);
+  app.add_option("--tls-key", options.nats.tls_key, "PEM file of its key")->check(CLI::ExistingFile);
+  app.add_option("--allow-env", options.secrets.env, "Variables that configuration may refer to; * matches any text");
+  app.add_option("--allow-file", options.secrets.files, "Directories whose files configuration may refer to");
+  app.add_option("--secret-dir", options.secrets.secret_dir, "Directory of ${secret:NAME}")->check(CLI::ExistingDirectory);
+  app.add_flag("--manifest", print_manifest, "Print what the plugin announces as JSON, and exit");
+  app.add_flag("-v,--verbose", verbose, "Log each message");
+  app.add_flag("-q,--quiet", quiet, "Log warnings and errors only")->excludes("--verbose");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (print_manifest) {
+    std::cout << to_json(plugin.manifest()).dump(2) << '\n' << std::flush;
+    return std::cout ? 0 : 1;
+  }
+  if (options.nats.url.empty()) options.nats.url = url_of_data_dir(data_dir);
+  options.nats.name = program + " " + options.pool;
+  options.log_level = verbose ? spdlog::level::debug : quiet ? spdlog::level::warn : spdlog::level::info;
+  return options;
+}
+
+}  // namespace muster

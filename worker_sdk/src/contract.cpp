@@ -1,0 +1,98 @@
+#include "contract.h"
+
+#include <unordered_set>
+#include <utility>
+
+#include "schema/utf8.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kMaxMessageBytes = 4 * 1024;
+constexpr std::size_t kMaxSystemBytes = 4 * 1024;
+constexpr std::size_t kMaxQuotedBytes = 200;  // of an id in a message
+
+std::string quote(std::string_view text) { return "'" + presentable(text, kMaxQuotedBytes) + "'"; }
+
+bool is_text(std::string_view text, std::size_t limit) { return text.size() <= limit && valid_utf8(text); }
+
+bool is_object(std::string_view json) {
+  return json.size() >= 2 && json.front() == '{' && json.back() == '}' && valid_utf8(json);
+}
+
+Item checked_item(Resource resource, JsonText properties) {
+  if (resource.native_id.empty()) throw ContractViolation("a resource without native id");
+  if (!is_text(resource.native_id, kMaxNativeIdBytes)) {
+    throw ContractViolation("native id that is longer than 16 KiB or not UTF-8: " + quote(resource.native_id));
+  }
+  if (!is_text(resource.uid, kMaxNativeIdBytes)) {
+    throw ContractViolation("uid of " + quote(resource.native_id) + " that is longer than 16 KiB or not UTF-8");
+  }
+  if (!properties.empty() && !is_object(properties)) {
+    throw ContractViolation("properties of " + quote(resource.native_id) + " that are no JSON object in UTF-8");
+  }
+  return Item{std::move(resource.native_id), std::move(resource.uid), std::move(properties)};
+}
+
+}  // namespace
+
+std::string presentable(std::string_view text, std::size_t limit) {
+  std::string out = valid_utf8(text) ? std::string(text) : percent_encode(text);
+  if (out.size() <= limit) return out;
+  std::size_t end = limit;
+  while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xC0U) == 0x80) --end;
+  out.resize(end);
+  return out;
+}
+
+Error checked(Error error) {
+  error.message = presentable(error.message, kMaxMessageBytes);
+  if (error.retry_after < Millis{0}) error.retry_after = Millis{0};
+  if (error.code >= Errc::kMalformed) error.code = Errc::kInternalFailure;  // those stay in one process
+  return error;
+}
+
+ListResult checked(ListPage page, ListGives gives) {
+  ListResult result;
+  result.items.reserve(page.items.size());
+  std::unordered_set<std::string_view> seen;
+  seen.reserve(page.items.size());
+  for (Resource& resource : page.items) {
+    JsonText properties = std::move(resource.properties).text();
+    if (gives == ListGives::kIds && properties == "{}") properties.clear();  // not given: is read
+    result.items.push_back(checked_item(std::move(resource), std::move(properties)));
+    const std::string& native_id = result.items.back().native_id;
+    if (!seen.insert(native_id).second) throw ContractViolation("native id twice in one page: " + quote(native_id));
+  }
+  if (!is_text(page.next_page_token, kMaxPageTokenBytes)) {
+    throw ContractViolation("page token that is longer than 16 KiB or not UTF-8");
+  }
+  result.next_page_token = std::move(page.next_page_token);
+  result.problems = std::move(page.problems);
+  for (Problem& problem : result.problems) {
+    problem.native_id = presentable(problem.native_id, kMaxNativeIdBytes);
+    problem.failure = checked(std::move(problem.failure));
+  }
+  result.skipped = page.skipped;
+  return result;
+}
+
+ReadItem checked(Result<Resource> answer, std::string_view native_id) {
+  if (!answer) return checked(std::move(answer.error()));
+  Resource resource = std::move(*answer);
+  if (resource.native_id.empty()) resource.native_id = native_id;
+  if (resource.native_id != native_id) {
+    throw ContractViolation("read of " + quote(native_id) + " answered with " + quote(resource.native_id));
+  }
+  JsonText properties = std::move(resource.properties).text();
+  return checked_item(std::move(resource), std::move(properties));
+}
+
+InspectResult checked(Inspection inspection) {
+  if (!is_text(inspection.system, kMaxSystemBytes)) {
+    throw ContractViolation("system that is longer than 4 KiB or not UTF-8");
+  }
+  return InspectResult{std::move(inspection.system), std::move(inspection.filters), std::move(inspection.types)};
+}
+
+}  // namespace muster

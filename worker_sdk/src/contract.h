@@ -1,0 +1,26 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "muster/job.h"
+
+namespace muster {
+
+/// A plugin broke its contract; what() says how. Caught by Plugin::run, which names plugin, type and job.
+struct ContractViolation : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The answers of plugin functions as the protocol's values, checked: ids of 1 byte to 16 KiB of UTF-8, none twice in a
+/// page, JSON objects as properties, messages that people can read. Throw ContractViolation.
+ListResult checked(ListPage page, ListGives gives);
+ReadItem checked(Result<Resource> answer, std::string_view native_id);
+InspectResult checked(Inspection inspection);
+Error checked(Error error);
+
+/// `text` for people: bytes that are not UTF-8 as %XX, cut between characters to at most `limit` bytes.
+std::string presentable(std::string_view text, std::size_t limit);
+
+}  // namespace muster

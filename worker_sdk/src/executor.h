@@ -1,0 +1,65 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "schema/messages.h"
+
+namespace muster {
+
+/// How a job ended, and what it cost.
+struct Outcome {
+  JobResult result;
+  std::uint32_t calls = 0;  // to the provider
+};
+
+/// A job on its way into a slot.
+struct Work {
+  Token token;
+  std::function<Outcome()> run;  // plugin code; called once, on any thread
+};
+
+/// Where plugin code runs. WorkerCore never submits more at once than it has slots, and wants to hear of each end
+/// through its complete(), on its own thread.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual void submit(Work work) = 0;
+};
+
+/// One thread per slot.
+class ThreadExecutor final : public Executor {
+ public:
+  struct Finished {
+    Token token;
+    Outcome outcome;
+  };
+
+  /// `wake`   called from any thread when take() has something to give
+  ThreadExecutor(std::size_t slots, std::function<void()> wake);
+  /// Waits for what runs; what has not begun never does.
+  ~ThreadExecutor() override;
+
+  /// Throws std::logic_error when there is more than one piece of work per slot.
+  void submit(Work work) override;
+  /// What has ended since the last call.
+  std::vector<Finished> take();
+
+ private:
+  void run(const std::stop_token& stop);
+
+  const std::size_t slots_;
+  const std::function<void()> wake_;
+  std::mutex mutex_;  // of the members below
+  std::condition_variable_any ready_;
+  std::deque<Work> queue_;
+  std::vector<Finished> finished_;
+  std::vector<std::jthread> threads_;  // last: they use what is above
+};
+
+}  // namespace muster

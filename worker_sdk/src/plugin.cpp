@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+
+#include "contract.h"
+#include "muster/worker.h"
+#include "schema/subjects.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kMinTypeName = 3, kMaxTypeName = 196;
+
+/// A contradiction in a plugin's own description, which its author must see at once.
+[[noreturn]] void fail(const PluginInfo& plugin, const std::string& what) {
+  throw std::logic_error("plugin " + plugin.name + ": " + what);
+}
+
+void check_json_object(const PluginInfo& plugin, const JsonText& text, const std::string& what) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) fail(plugin, what + " is no JSON object");
+}
+
+void check_info(const PluginInfo& plugin) {
+  if (plugin.name.empty()) throw std::logic_error("a plugin without name");
+  if (!valid_namespace(plugin.ns)) fail(plugin, "namespace '" + plugin.ns + "' is no namespace");
+  if (std::count(plugin.version.begin(), plugin.version.end(), '.') < 2) {
+    fail(plugin, "version '" + plugin.version + "' is no SemVer");
+  }
+  check_json_object(plugin, plugin.config_schema, "config_schema");
+}
+
+void check_type(const PluginInfo& plugin, const TypeDescriptor& type) {
+  const auto wrong = [&](const std::string& what) { fail(plugin, "type " + type.name + ": " + what); };
+  if (!type.name.starts_with(plugin.ns + "::") || type.name.size() < kMinTypeName || type.name.size() > kMaxTypeName) {
+    wrong("the name is '" + plugin.ns + "::' and more, at most 196 bytes");
+  }
+  check_json_object(plugin, type.schema, "schema of " + type.name);
+  for (const JsonText& example : type.examples) check_json_object(plugin, example, "example of " + type.name);
+  if (type.operations.empty()) wrong("no function is given");
+  const bool lists = std::find(type.operations.begin(), type.operations.end(), Operation::kList) != type.operations.end();
+  const bool reads = std::find(type.operations.begin(), type.operations.end(), Operation::kRead) != type.operations.end();
+  if (lists && !reads && type.list_gives == ListGives::kIds) wrong("list gives ids only, and there is no read");
+  if (type.parent.empty() && !type.parent_parameters.empty()) wrong("parent_parameters without a parent");
+  if (type.read_batch > kMaxReadBatch) wrong("read_batch over 1000");
+}
+
+/// No type is its own ancestor, but for one that is its own parent (directories).
+void check_parents(const PluginInfo& plugin, const std::vector<TypeDescriptor>& types) {
+  const auto find = [&](const std::string& name) {
+    return std::find_if(types.begin(), types.end(), [&](const TypeDescriptor& type) { return type.name == name; });
+  };
+  for (const TypeDescriptor& type : types) {
+    auto ancestor = find(type.name);
+    for (std::size_t depth = 0; !ancestor->parent.empty() && ancestor->parent != ancestor->name; ++depth) {
+      const auto parent = find(ancestor->parent);
+      if (parent == types.end()) fail(plugin, "type " + ancestor->name + ": no type " + ancestor->parent);
+      if (depth > types.size()) fail(plugin, "type " + type.name + " is its own ancestor");
+      ancestor = parent;
+    }
+  }
+}
+
+TargetInfo target_info(const Job& job, const Json& config) { return {job.target.id.value, job.target.name, config}; }
+
+std::optional<ParentInfo> parent_info(const std::optional<Parent>& parent) {
+  if (!parent) return std::nullopt;
+  return ParentInfo{parent->type, parent->native_id, Json::parse(parent->parameters)};
+}
+
+}  // namespace
+
+Type& Type::list(ListFunction function) {
+  list_ = std::move(function);
+  return *this;
+}
+
+Type& Type::read(ReadFunction function) {
+  return read_many([function = std::move(function)](const ReadManyRequest& request, JobContext& context) {
+    std::vector<Result<Resource>> answers;
+    answers.reserve(request.native_ids.size());
+    ReadRequest one{request.target, request.type, {}};
+    for (const std::string& native_id : request.native_ids) {
+      if (context.stop_token().stop_requested()) {  // nobody waits for the rest
+        answers.emplace_back(failure(Errc::kCancelled, "stopped"));
+        continue;
+      }
+      one.native_id = native_id;
+      answers.push_back(function(one, context));
+    }
+    return answers;
+  });
+}
+
+Type& Type::read_many(ReadManyFunction function) {
+  read_ = std::move(function);
+  return *this;
+}
+
+Type& Plugin::type(TypeInfo info) {
+  types_.push_back(std::make_unique<Type>(std::move(info)));
+  return *types_.back();
+}
+
+Plugin& Plugin::inspect(InspectFunction function) {
+  inspect_ = std::move(function);
+  return *this;
+}
+
+Manifest Plugin::manifest() const {
+  check_info(info_);
+  Manifest manifest{.plugin = info_.name,
+                    .ns = info_.ns,
+                    .version = info_.version,
+                    .description = info_.description,
+                    .types = {},
+                    .label_query = info_.label_query,
+                    .filters = info_.filters,
+                    .config_schema = info_.config_schema,
+                    .functions = {}};
+  for (const auto& type : types_) {
+    const TypeInfo& info = type->info_;
+    TypeDescriptor descriptor{.name = info.name,
+                              .description = info.description,
+                              .schema = info.schema,
+                              .parent = info.parent,
+                              .parent_parameters = info.parent_parameters,
+                              .list_gives = info.list_gives,
+                              .contained = info.contained,
+                              .operations = {},
+                              .label_query = info.label_query,
+                              .discoverable = info.discoverable,
+                              .settle = info.settle,
+                              .page_size = info.page_size,
+                              .read_batch = info.read_batch,
+                              .examples = info.examples};
+    if (type->list_) descriptor.operations.push_back(Operation::kList);
+    if (type->read_) descriptor.operations.push_back(Operation::kRead);
+    check_type(info_, descriptor);
+    if (find(info.name) != type.get()) fail(info_, "type " + info.name + " is given twice");
+    manifest.types.push_back(std::move(descriptor));
+  }
+  if (manifest.types.size() > kMaxTypes) fail(info_, "over 4096 types");
+  check_parents(info_, manifest.types);
+  return manifest;
+}
+
+const Type* Plugin::find(std::string_view type) const {
+  const auto found = std::find_if(types_.begin(), types_.end(), [&](const auto& it) { return it->info_.name == type; });
+  return found == types_.end() ? nullptr : found->get();
+}
+
+JobResult Plugin::run(const Job& job, const Json& resolved_config, JobContext& context) const {
+  // Plugin code is called in here: whatever it throws is this job's failure and nothing else's.
+  const auto failed = [&](const std::string& what) {
+    return checked(failure(Errc::kInternalFailure,
+                           "plugin " + info_.name + ", " + std::string(operation_name(job.operation)) +
+                               (job.type.empty() ? "" : " " + job.type) + ", job " + job.id.value + ": " + what));
+  };
+  try {
+    return dispatch(job, resolved_config, context);
+  } catch (const ContractViolation& violation) {
+    return failed(std::string("contract: ") + violation.what());
+  } catch (const std::exception& error) {
+    return failed(error.what());
+  } catch (...) {
+    return failed("threw something that is no std::exception");
+  }
+}
+
+JobResult Plugin::dispatch(const Job& job, const Json& resolved_config, JobContext& context) const {
+  if (std::holds_alternative<InspectJob>(job.operation)) {
+    if (!inspect_) return InspectResult{};
+    auto inspection = inspect_(InspectRequest{target_info(job, resolved_config)}, context);
+    if (!inspection) return checked(std::move(inspection.error()));
+    for (const std::string& name : inspection->types) {
+      if (find(name) == nullptr) throw ContractViolation("a target with a type that the plugin lacks: " + name);
+    }
+    return checked(std::move(*inspection));
+  }
+  const Type* type = find(job.type);
+  if (type == nullptr) return unsupported("plugin " + info_.name + " has no type " + presentable(job.type, kMaxTypeName));
+
+  if (const auto* list = std::get_if<ListJob>(&job.operation); list != nullptr && type->list_) {
+    auto page = type->list_(ListRequest{target_info(job, resolved_config), job.type, parent_info(list->parent),
+                                        list->page_token, list->page_size},
+                            context);
+    if (!page) return checked(std::move(page.error()));
+    return checked(std::move(*page), type->info_.list_gives);
+  }
+  if (const auto* read = std::get_if<ReadJob>(&job.operation); read != nullptr && type->read_) {
+    auto answers = type->read_(ReadManyRequest{target_info(job, resolved_config), job.type, read->native_ids}, context);
+    if (answers.size() != read->native_ids.size()) {
+      throw ContractViolation(std::to_string(read->native_ids.size()) + " ids to read, " +
+                              std::to_string(answers.size()) + " answers");
+    }
+    ReadResult result;
+    result.items.reserve(answers.size());
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      result.items.push_back(checked(std::move(answers[i]), read->native_ids[i]));
+    }
+    return result;
+  }
+  return unsupported(job.type + " has no " + std::string(operation_name(job.operation)));
+}
+
+}  // namespace muster

@@ -1,0 +1,133 @@
+#include <algorithm>
+
+#include "secrets.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kMinBytes = 4;
+constexpr std::string_view kMask = "***";
+
+}  // namespace
+
+Redactor::Redactor(const std::vector<std::string>& secrets) {
+  for (const std::string& secret : secrets) {
+    if (secret.size() >= kMinBytes) needles_.push_back(secret);
+  }
+  std::sort(needles_.begin(), needles_.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+}
+
+bool Redactor::finds_in(std::string_view text) const {
+  return std::any_of(needles_.begin(), needles_.end(),
+                     [&](const std::string& needle) { return text.find(needle) != std::string_view::npos; });
+}
+
+void Redactor::redact(std::string& text) const {
+  for (const std::string& needle : needles_) {
+    for (auto at = text.find(needle); at != std::string::npos; at = text.find(needle, at + kMask.size())) {
+      text.replace(at, needle.size(), kMask);
+    }
+  }
+}
+
+bool Redactor::redact_value(Json& value) const {
+  if (value.is_string()) {
+    auto& text = value.get_ref<std::string&>();
+    if (!finds_in(text)) return false;
+    redact(text);
+    return true;
+  }
+  if (!value.is_structured()) {
+    if (!finds_in(value.dump())) return false;
+    value = kMask;
+    return true;
+  }
+  bool changed = false;
+  for (auto& child : value) changed = redact_value(child) || changed;
+  if (!value.is_object()) return changed;
+  for (auto it = value.begin(); it != value.end();) {
+    if (!finds_in(it.key())) {
+      ++it;
+      continue;
+    }
+    std::string key = it.key();
+    redact(key);
+    Json moved = std::move(it.value());
+    it = value.erase(it);
+    value[key] = std::move(moved);
+    changed = true;
+  }
+  return changed;
+}
+
+void Redactor::redact_json(JsonText& json) const {
+  if (empty() || json.empty()) return;
+  // Without an escape in it, a text holds each string as it is: most are done with here.
+  if (json.find('\\') == std::string::npos && !finds_in(json)) return;
+  Json value = Json::parse(json, nullptr, false);
+  if (value.is_discarded()) {  // no JSON: what it is is not ours to judge, but no secret leaves in it
+    redact(json);
+  } else if (redact_value(value)) {
+    json = value.dump();
+  }
+}
+
+void Redactor::redact(Item& item) const {
+  if (finds_in(item.uid)) item.uid.clear();
+  redact_json(item.properties);
+}
+
+void Redactor::redact(ListResult& page) const {
+  std::erase_if(page.items, [&](const Item& item) {
+    if (!finds_in(item.native_id)) return false;
+    std::string masked = item.native_id;
+    redact(masked);
+    page.problems.push_back({masked, failure(Errc::kAccessDenied, "the native id contains a secret of the target")});
+    return true;
+  });
+  for (Item& item : page.items) redact(item);
+  for (Problem& problem : page.problems) {
+    redact(problem.native_id);
+    redact(problem.failure.message);
+  }
+}
+
+void Redactor::redact(MatchFilter& filter) const {
+  for (Condition& condition : filter.conditions) {
+    if (auto* tag = std::get_if<TagMatch>(&condition)) {
+      redact(tag->value);
+      for (std::string& key : tag->keys) redact(key);
+    } else if (auto* property = std::get_if<PropertyMatch>(&condition)) {
+      redact(property->path);
+      redact_json(property->value);
+    }
+  }
+}
+
+void Redactor::redact(JobResult& result) const {
+  if (empty()) return;
+  if (auto* error = std::get_if<Error>(&result)) {
+    redact(error->message);
+  } else if (auto* page = std::get_if<ListResult>(&result)) {
+    if (finds_in(page->next_page_token)) {
+      result = failure(Errc::kAccessDenied, "the page token contains a secret of the target");
+      return;
+    }
+    redact(*page);
+  } else if (auto* read = std::get_if<ReadResult>(&result)) {
+    for (ReadItem& answer : read->items) {
+      if (auto* item = std::get_if<Item>(&answer)) redact(*item);
+      if (auto* refused = std::get_if<Error>(&answer)) redact(refused->message);
+    }
+  } else if (auto* mutation = std::get_if<MutationResult>(&result)) {
+    if (finds_in(mutation->uid)) mutation->uid.clear();
+    redact_json(mutation->properties);
+  } else if (auto* inspection = std::get_if<InspectResult>(&result)) {
+    redact(inspection->system);
+    for (MatchFilter& filter : inspection->filters) redact(filter);
+  } else if (auto* call = std::get_if<CallResult>(&result)) {
+    redact_json(call->output);
+  }
+}
+
+}  // namespace muster

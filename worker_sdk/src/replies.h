@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "schema/messages.h"
+
+namespace muster {
+
+/// The messages that carry `reply`: itself, or numbered parts where it is larger than the server's payload limit
+/// (bytes). A result over 64 MiB or 4096 parts is replaced by LIMIT.
+std::vector<Bytes> encode_in_parts(const JobReply& reply, std::size_t max_payload);
+
+}  // namespace muster

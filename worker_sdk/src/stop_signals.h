@@ -1,0 +1,26 @@
+#pragma once
+
+#include <csignal>
+
+namespace muster {
+
+class NatsBus;
+
+/// SIGTERM and SIGINT as a wish to drain; the second one ends the process at once, with status 1. One object at a time
+/// in a process.
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  [[nodiscard]] bool came() const;
+  /// From now on a signal also wakes `bus`; nullptr: none.
+  void wake(NatsBus* bus);
+
+ private:
+  struct sigaction terminate_ {}, interrupt_{};  // what was set before
+};
+
+}  // namespace muster

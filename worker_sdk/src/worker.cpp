@@ -1,0 +1,135 @@
+#include <sodium.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include "command_line.h"
+#include "executor.h"
+#include "muster/worker.h"
+#include "stop_signals.h"
+#include "worker_core.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kBatch = 256;        // messages handled in one turn of the loop
+constexpr Millis kDrainLimit{9500};        // the promise is 10 s
+constexpr Millis kConnectAgain{1000};
+constexpr Millis kCloseTimeout{1000};
+
+std::shared_ptr<spdlog::logger> make_logger(const std::string& name, spdlog::level::level_enum level) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const bool plain = no_color != nullptr && *no_color != '\0';
+  auto log = std::make_shared<spdlog::logger>(
+      name, std::make_shared<spdlog::sinks::stderr_color_sink_mt>(plain ? spdlog::color_mode::never
+                                                                        : spdlog::color_mode::automatic));
+  log->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %n %v", spdlog::pattern_time_type::utc);
+  log->set_level(level);
+  log->flush_on(level);
+  return log;
+}
+
+/// Connects, trying again while the server is not there. Null: a signal came, or there is no use in trying.
+std::unique_ptr<NatsBus> connect(const NatsOptions& options, const StopSignals& signals,
+                                 const std::shared_ptr<spdlog::logger>& log) {
+  while (!signals.came()) {
+    auto bus = NatsBus::connect(options, log);
+    if (bus) return std::move(*bus);
+    if (bus.error().code != Errc::kDisconnected) {
+      log->error("cannot connect: {}", bus.error().message);
+      return nullptr;
+    }
+    log->warn("cannot connect, trying again: {}", bus.error().message);
+    for (Millis waited{0}; waited < kConnectAgain && !signals.came(); waited += Millis{50}) {
+      std::this_thread::sleep_for(Millis{50});
+    }
+  }
+  return nullptr;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+WorkerCore::Options core_options(const WorkerOptions& options, const Clock& clock, Random& random) {
+  return {.subjects = Subjects(options.prefix),
+          .id = WorkerId(make_token(random)),
+          .pool = options.pool,
+          .slots = options.slots,
+          .host = host_name(),
+          .pid = static_cast<std::uint32_t>(getpid()),
+          .started = clock.wall(),
+          .secrets = options.secrets};
+}
+
+/// The loop: what has come, what has ended, what is due.
+void run_loop(WorkerCore& core, NatsBus& bus, ThreadExecutor& executor, const StopSignals& signals, const Clock& clock) {
+  std::vector<Message> batch;
+  while (!core.ended() && !bus.status().closed) {
+    bus.wait(core.next_due());
+    batch.clear();
+    bus.receive(batch, kBatch);
+    const TimePoint now = clock.now();
+    for (const Message& message : batch) core.handle(message, now);
+    for (auto& finished : executor.take()) core.complete(finished.token, std::move(finished.outcome), now);
+    if (signals.came()) core.drain(now, kDrainLimit);
+    core.tick(now);
+  }
+}
+
+int serve(const Plugin& plugin, const WorkerOptions& options, const std::shared_ptr<spdlog::logger>& log) {
+  StopSignals signals;
+  const std::unique_ptr<NatsBus> bus = connect(options.nats, signals, log);
+  if (!bus) return signals.came() ? 0 : 1;
+  signals.wake(bus.get());
+  const SystemClock clock;
+  SystemRandom random;
+  ThreadExecutor executor(options.slots, [&] { bus->wake(); });
+  WorkerCore core(core_options(options, clock, random), plugin, *bus, random, executor, log);
+  if (auto started = core.start(clock.now()); !started) {
+    log->error("cannot subscribe: {}", started.error().message);
+    return 1;
+  }
+  run_loop(core, *bus, executor, signals, clock);
+  if (bus->status().closed) log->error("the connection is closed for good: {}", bus->status().last_error);
+
+  signals.wake(nullptr);
+  const int status = core.state() == WorkerCore::State::kDrained ? 0 : 1;
+  static_cast<void>(bus->flush(kCloseTimeout));  // a server that has gone away cannot be told good-bye
+  bus->close(kCloseTimeout);
+  if (core.runs_jobs()) {  // their threads cannot be ended, only left behind
+    log->flush();
+    std::_Exit(status);
+  }
+  return status;
+}
+
+}  // namespace
+
+int Worker::run(int argc, char** argv) {
+  try {
+    const auto parsed = parse_command_line(argc, argv, *this);
+    if (const int* status = std::get_if<int>(&parsed)) return *status;
+    const auto& options = std::get<WorkerOptions>(parsed);
+    if (sodium_init() < 0) throw std::runtime_error("libsodium cannot be initialised");
+    dup2(STDERR_FILENO, STDOUT_FILENO);  // whatever plugin code prints goes where the log goes
+    std::signal(SIGPIPE, SIG_IGN);
+    const int status = serve(*this, options, make_logger(info().name, options.log_level));
+    nats_library_close();
+    return status;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "muster-plugin-%s: %s\n", info().name.c_str(), error.what());
+    return 1;
+  }
+}
+
+}  // namespace muster

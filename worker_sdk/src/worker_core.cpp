@@ -1,0 +1,530 @@
+#include "worker_core.h"
+
+#include <sodium.h>
+#include <spdlog/logger.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "replies.h"
+#include "schema/codec.h"
+
+namespace muster {
+namespace {
+
+constexpr Millis kHeartbeatInterval{1000};
+constexpr Millis kAnnounceInterval{1000};
+constexpr Millis kMaxBackoff{30'000};
+constexpr std::uint64_t kRollcallSpreadMs = 250;  // so that a fleet does not announce in one instant
+constexpr Millis kAcceptAfter{50};                // the protocol allows 100
+constexpr Millis kStopGrace{10'000};
+constexpr Millis kLeaveDelay{250};       // in the group after draining was said: what is on its way is answered `busy`
+constexpr Millis kStopBeforeLimit{1500};  // of a drain
+constexpr Millis kComplainInterval{1000};
+constexpr std::size_t kRecentTokens = 4096;
+
+std::string sha256_hex(std::string_view bytes) {
+  unsigned char hash[crypto_hash_sha256_BYTES];
+  crypto_hash_sha256(hash, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  char hex[crypto_hash_sha256_BYTES * 2 + 1];
+  sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
+  return hex;
+}
+
+/// std::erase_if hands its predicate constant entries; these predicates act on them.
+template <typename Slots, typename Predicate>
+void forget_if(Slots& slots, Predicate predicate) {
+  for (auto it = slots.begin(); it != slots.end();) it = predicate(it->second) ? slots.erase(it) : std::next(it);
+}
+
+MicroService::Description describe(const WorkerCore::Options& options, const PluginInfo& plugin) {
+  return {.name = "muster-" + plugin.name,
+          .id = options.id.value,
+          .version = plugin.version,
+          .description = plugin.description,
+          .metadata = {{"namespace", plugin.ns}, {"pool", options.pool}, {"plugin", plugin.version}},
+          .endpoint = "job",
+          .subject = options.subjects.job(plugin.ns, options.pool),
+          .queue_group = std::string(kWorkersGroup),
+          .started = options.started};
+}
+
+}  // namespace
+
+std::string_view state_name(WorkerCore::State state) {
+  switch (state) {
+    case WorkerCore::State::kAnnouncing:
+      return "announcing";
+    case WorkerCore::State::kActive:
+      return "active";
+    case WorkerCore::State::kDraining:
+      return "draining";
+    case WorkerCore::State::kDrained:
+      return "drained";
+    case WorkerCore::State::kRejected:
+      return "rejected";
+    case WorkerCore::State::kStuck:
+      return "stuck";
+  }
+  return "unknown";
+}
+
+WorkerCore::WorkerCore(Options options, const Plugin& plugin, Bus& bus, Random& random, Executor& executor,
+                       std::shared_ptr<spdlog::logger> log)
+    : options_(std::move(options)),
+      plugin_(plugin),
+      bus_(bus),
+      random_(random),
+      executor_(executor),
+      log_(std::move(log)),
+      runner_(std::make_shared<JobRunner>(plugin, options_.secrets, log_)),
+      manifest_(encode(plugin.manifest())),
+      manifest_hash_(sha256_hex(manifest_)),
+      service_(describe(options_, plugin.info())) {}
+
+// ---- Membership
+
+Result<void> WorkerCore::start(TimePoint now) {
+  const std::string& ns = plugin_.info().ns;
+  // Its own subjects first: who hears of this worker can reach it.
+  const std::pair<std::string, SubscriptionId*> subjects[] = {
+      {options_.subjects.worker_job(ns, options_.id), &own_jobs_},
+      {options_.subjects.worker_control(ns, options_.id), &control_},
+      {options_.subjects.rollcall(), &rollcall_},
+      {bus_.inbox() + ".>", &inbox_}};
+  for (const auto& [subject, id] : subjects) {
+    auto subscribed = bus_.subscribe(subject);
+    if (!subscribed) return std::move(subscribed.error());
+    *id = *subscribed;
+  }
+  if (auto started = service_.start(bus_); !started) return started;
+  connections_ = bus_.status().connections;
+  announce(now);
+  return {};
+}
+
+void WorkerCore::announce(TimePoint now) {
+  const PluginInfo& plugin = plugin_.info();
+  const Announcement announcement{.worker = options_.id,
+                                  .ns = plugin.ns,
+                                  .pool = options_.pool,
+                                  .protocol = kProtocolMajor,
+                                  .features = {},
+                                  .plugin = plugin.name,
+                                  .version = plugin.version,
+                                  .manifest = manifest_hash_,
+                                  .slots = options_.slots,
+                                  .max_requests_per_second = plugin.max_requests_per_second,
+                                  .host = options_.host,
+                                  .pid = options_.pid,
+                                  .running = running(),
+                                  .fleet = fleet_};
+  publish(options_.subjects.announce(plugin.ns), bus_.inbox() + ".announce", encode(announcement));
+  announce_at_ = now + kAnnounceInterval;
+}
+
+void WorkerCore::on_announcement_reply(const Message& message, TimePoint now) {
+  if (message.no_responders || ended()) return;  // no coordinator yet: asked again in a second
+  auto reply = decode<AnnouncementReply>(message.data);
+  if (!reply) return malformed("answer to an announcement", reply.error(), now);
+  if (reply->rejected) {
+    on_rejected(*reply->rejected, now);
+  } else {
+    on_accepted(*reply, now);
+  }
+}
+
+void WorkerCore::on_accepted(const AnnouncementReply& reply, TimePoint now) {
+  announce_at_ = TimePoint::max();
+  backoff_ = Millis{0};
+  fleet_ = reply.fleet;
+  if (state_ != State::kAnnouncing) return;
+  const std::string subject = options_.subjects.job(plugin_.info().ns, options_.pool);
+  auto joined = bus_.subscribe(subject, kWorkersGroup);
+  if (!joined) {
+    log_->warn("cannot join the workers of {}: {}", subject, joined.error().message);
+    announce_at_ = now + kAnnounceInterval;
+    return;
+  }
+  group_ = *joined;
+  state_ = State::kActive;
+  heartbeat_at_ = now;
+  log_->info("accepted worker={} fleet={} coordinator={} subject={}", options_.id.value, fleet_.value,
+             reply.coordinator.value, subject);
+}
+
+void WorkerCore::on_rejected(const Rejection& rejection, TimePoint now) {
+  if (rejection.final) {
+    log_->error("rejected for good code={}: {}", rejection.code, rejection.message);
+    return end(State::kRejected);
+  }
+  backoff_ = std::clamp(backoff_ * 2, kAnnounceInterval, kMaxBackoff);
+  announce_at_ = now + backoff_;
+  log_->warn("rejected code={}: {}; asking again in {} ms", rejection.code, rejection.message, backoff_.count());
+  if (state_ == State::kActive) {
+    leave_group();
+    state_ = State::kAnnouncing;
+  }
+}
+
+void WorkerCore::on_rollcall(const Message& message, TimePoint now) {
+  if (auto call = decode<RollCall>(message.data); !call) return malformed("roll call", call.error(), now);
+  if (ended()) return;
+  announce_at_ = std::min(announce_at_, now + Millis(random_.below(kRollcallSpreadMs + 1)));
+}
+
+/// After a reconnect coordinators may have changed, and have not heard from this worker for a while.
+void WorkerCore::watch_connection(TimePoint now) {
+  const std::uint64_t connections = bus_.status().connections;
+  if (connections == connections_) return;
+  connections_ = connections;
+  announce_at_ = std::min(announce_at_, now + Millis(random_.below(kRollcallSpreadMs + 1)));
+}
+
+void WorkerCore::send_heartbeat() {
+  const std::string& ns = plugin_.info().ns;
+  const Heartbeat beat{.worker = options_.id,
+                       .ns = ns,
+                       .pool = options_.pool,
+                       .free_slots = free_slots(),
+                       .running = running(),
+                       .draining = state_ >= State::kDraining,
+                       .stuck_slots = stuck_slots(),
+                       .healthy = true,
+                       .health = {}};
+  publish(options_.subjects.heartbeat(ns), {}, encode(beat));
+}
+
+void WorkerCore::tick_heartbeat(TimePoint now) {
+  if (now < heartbeat_at_) return;
+  if (state_ == State::kAnnouncing && slots_.empty()) {  // rejected for the time being: nothing to renew
+    heartbeat_at_ = TimePoint::max();
+    return;
+  }
+  send_heartbeat();
+  heartbeat_at_ = std::max(heartbeat_at_ + kHeartbeatInterval, now);
+}
+
+void WorkerCore::leave_group() {
+  if (group_) bus_.unsubscribe(*group_);
+  group_.reset();
+  leave_at_ = TimePoint::max();
+}
+
+void WorkerCore::drain(TimePoint now, std::optional<Millis> limit) {
+  if (ended()) return;
+  if (limit) {
+    give_up_at_ = std::min(give_up_at_, now + *limit);
+    stop_all_at_ = std::min(stop_all_at_, give_up_at_ - kStopBeforeLimit);
+  }
+  if (state_ == State::kDraining) return;
+  log_->info("draining worker={} jobs={}", options_.id.value, slots_.size());
+  state_ = State::kDraining;
+  if (!fleet_.empty()) heartbeat_at_ = now;
+  leave_at_ = group_ ? now + kLeaveDelay : now;
+}
+
+void WorkerCore::tick_drain(TimePoint now) {
+  if (now >= leave_at_) leave_group();
+  if (now >= stop_all_at_) {
+    stop_all_at_ = TimePoint::max();
+    forget_if(slots_, [&](Slot& slot) {
+      return stop(slot, failure(Errc::kServiceUnavailable, "the worker is shutting down"), now);
+    });
+  }
+  if (now >= give_up_at_) {
+    for (const auto& [token, slot] : slots_) {
+      if (slot.phase != Slot::Phase::kStuck) answer(slot, slot.stop_error, 1);
+    }
+    log_->warn("gives up jobs that do not stop worker={} jobs={}", options_.id.value, slots_.size());
+    return end(State::kDrained);
+  }
+  if (!group_ && stuck_slots() == slots_.size()) {
+    log_->info("drained worker={}", options_.id.value);
+    end(State::kDrained);
+  }
+}
+
+void WorkerCore::end(State state) {
+  state_ = state;
+  leave_group();
+  if (!fleet_.empty()) send_heartbeat();  // the last word: nothing free, draining
+}
+
+TimePoint WorkerCore::next_due() const {
+  if (ended()) return TimePoint::max();
+  TimePoint due = std::min({announce_at_, heartbeat_at_, leave_at_, stop_all_at_, give_up_at_, service_.next_due()});
+  for (const auto& [token, slot] : slots_) due = std::min(due, slot.next_due());
+  return due;
+}
+
+void WorkerCore::tick(TimePoint now) {
+  if (ended()) return;
+  watch_connection(now);
+  if (now >= announce_at_) announce(now);
+  forget_if(slots_, [&](Slot& slot) { return tick_slot(slot, now); });
+  if (stuck_slots() == options_.slots && state_ != State::kDraining) {
+    log_->error("every slot is stuck worker={} slots={}", options_.id.value, options_.slots);
+    return end(State::kStuck);
+  }
+  tick_heartbeat(now);
+  if (now >= service_.next_due()) service_.tick(bus_, stats(), now);
+  if (state_ == State::kDraining) tick_drain(now);
+}
+
+void WorkerCore::handle(const Message& message, TimePoint now) {
+  const SubscriptionId id = message.subscription;
+  if (id == own_jobs_ || id == group_) return on_job(message, now);
+  if (id == control_) return on_control(message, now);
+  if (id == rollcall_) return on_rollcall(message, now);
+  if (id == inbox_) return on_announcement_reply(message, now);
+  service_.handle(message, now, random_);
+}
+
+// ---- Jobs
+
+TimePoint WorkerCore::Slot::next_due() const {
+  const TimePoint accept_at = accepted ? TimePoint::max() : received + kAcceptAfter;
+  switch (phase) {
+    case Phase::kClaimed:
+      return std::min(received + job->lease, deadline);
+    case Phase::kRunning:
+      return std::min(deadline, accept_at);
+    case Phase::kStopping:
+      return std::min(stopped + kStopGrace, accept_at);
+    case Phase::kStuck:
+      break;
+  }
+  return TimePoint::max();
+}
+
+void WorkerCore::on_job(const Message& message, TimePoint now) {
+  auto decoded = decode<Job>(message.data);
+  if (!decoded) return malformed("job", decoded.error(), now);
+  if (message.reply.empty()) return malformed("job", invalid_request("no reply subject"), now);
+  auto job = std::make_shared<const Job>(std::move(*decoded));
+  const std::string reply(message.reply);
+  if (!remember(job->token)) {
+    ++counters_.duplicates;
+    return;
+  }
+  if (state_ != State::kActive || free_slots() == 0) {
+    ++counters_.busy;
+    return reply_to(*job, reply, Busy{}, 0);
+  }
+  if (auto refused = refusal(*job)) {
+    ++counters_.foreign;
+    return reply_to(*job, reply, JobResult(std::move(*refused)), 0);
+  }
+  log_->debug("job={} token={} attempt={} operation={} type={}", job->id.value, job->token.value, job->attempt,
+              operation_name(job->operation), job->type);
+  Slot& slot = slots_[job->token];
+  slot.job = job;
+  slot.reply = reply;
+  slot.received = now;
+  slot.deadline = now + job->deadline;
+  if (is_mutation(job->operation)) {
+    slot.phase = Slot::Phase::kClaimed;
+    accept(slot);
+  } else {
+    begin(slot, now);
+  }
+}
+
+std::optional<Error> WorkerCore::refusal(const Job& job) const {
+  const std::string& ns = plugin_.info().ns;
+  if (job.fleet != fleet_) return invalid_request("a job of fleet " + job.fleet.value + ", not " + fleet_.value);
+  if (job.ns != ns) return invalid_request("a job of namespace " + job.ns + ", not " + ns);
+  if (job.pool != options_.pool) return invalid_request("a job of pool " + job.pool + ", not " + options_.pool);
+  return std::nullopt;
+}
+
+bool WorkerCore::remember(const Token& token) {
+  if (!recent_.insert(token).second) return false;
+  recent_order_.push_back(token);
+  if (recent_order_.size() > kRecentTokens) {
+    recent_.erase(recent_order_.front());
+    recent_order_.pop_front();
+  }
+  return true;
+}
+
+void WorkerCore::accept(Slot& slot) {
+  slot.accepted = true;
+  reply_to(*slot.job, slot.reply, Accepted{}, 0);
+}
+
+void WorkerCore::begin(Slot& slot, TimePoint now) {
+  slot.phase = Slot::Phase::kRunning;
+  slot.begun = now;
+  slot.stop = std::stop_source();
+  executor_.submit({slot.job->token, [runner = runner_, job = slot.job, stop = slot.stop.get_token(),
+                                      deadline = slot.deadline, now] { return runner->run(*job, stop, deadline, now); }});
+}
+
+bool WorkerCore::stop(Slot& slot, Error why, TimePoint now) {
+  if (slot.phase == Slot::Phase::kClaimed) {  // nothing was begun
+    answer(slot, std::move(why), 0);
+    return true;
+  }
+  if (slot.phase == Slot::Phase::kRunning) {
+    slot.phase = Slot::Phase::kStopping;
+    slot.stopped = now;
+    slot.stop_error = std::move(why);
+    slot.stop.request_stop();
+  }
+  return false;
+}
+
+bool WorkerCore::tick_slot(Slot& slot, TimePoint now) {
+  if (now < slot.next_due()) return false;
+  if (slot.phase == Slot::Phase::kClaimed) {
+    return stop(slot, failure(Errc::kCancelled, "no `go` within the lease: nothing was done"), now);
+  }
+  if (!slot.accepted && now >= slot.received + kAcceptAfter) accept(slot);
+  if (slot.phase == Slot::Phase::kRunning && now >= slot.deadline) {
+    stop(slot, failure(Errc::kTimeout, "the deadline has come"), now);
+  }
+  if (slot.phase == Slot::Phase::kStopping && now >= slot.stopped + kStopGrace) {
+    slot.phase = Slot::Phase::kStuck;
+    log_->error("job={} token={} ignores its stop token: its slot is stuck", slot.job->id.value, slot.job->token.value);
+    answer(slot, failure(Errc::kTimeout, "plugin code ignores its stop token"), 1);
+  }
+  return false;
+}
+
+void WorkerCore::complete(const Token& token, Outcome outcome, TimePoint now) {
+  const auto found = slots_.find(token);
+  if (found == slots_.end()) return;
+  const Slot slot = std::move(found->second);
+  slots_.erase(found);
+
+  ++stats_.requests;
+  stats_.processing += now - slot.begun;
+  const auto* error = std::get_if<Error>(&outcome.result);
+  if (error != nullptr) {
+    ++stats_.errors;
+    stats_.last_error = error->message;
+    const bool bug = error->code == Errc::kInternalFailure;
+    log_->log(bug ? spdlog::level::warn : spdlog::level::debug, "job={} token={} failed code={}: {}",
+              slot.job->id.value, token.value, errc_name(error->code), error->message);
+  }
+  const bool evidence = error == nullptr && is_mutation(slot.job->operation);  // of a change: never dropped
+  if (slot.phase == Slot::Phase::kRunning || evidence) {
+    answer(slot, std::move(outcome.result), outcome.calls);
+  } else if (slot.phase == Slot::Phase::kStopping) {
+    answer(slot, slot.stop_error, outcome.calls);
+  }
+  if (state_ == State::kDraining) tick_drain(now);
+}
+
+// ---- Control
+
+void WorkerCore::on_control(const Message& message, TimePoint now) {
+  auto control = decode<Control>(message.data);
+  if (!control) return malformed("control", control.error(), now);
+  if (const auto* request = std::get_if<SendManifest>(&control->action)) {
+    return send_manifest(message, control->fleet, *request);  // asked for before the worker is accepted
+  }
+  if (fleet_.empty() || control->fleet != fleet_) {
+    ++counters_.foreign;
+    return;
+  }
+  if (const auto* go = std::get_if<Go>(&control->action)) on_go(go->job, now);
+  if (const auto* cancel = std::get_if<Cancel>(&control->action)) on_cancel(cancel->job, now);
+  if (std::holds_alternative<Drain>(control->action)) drain(now, std::nullopt);
+}
+
+WorkerCore::Slot* WorkerCore::find(const Running& running) {
+  const auto found = slots_.find(running.token);
+  return found != slots_.end() && found->second.job->id == running.job ? &found->second : nullptr;
+}
+
+void WorkerCore::on_go(const Running& running, TimePoint now) {
+  Slot* slot = find(running);
+  if (slot == nullptr || slot->phase != Slot::Phase::kClaimed) return;
+  if (now < slot->next_due()) begin(*slot, now);  // too late: the next tick gives the claim back
+}
+
+void WorkerCore::on_cancel(const Running& running, TimePoint now) {
+  Slot* slot = find(running);
+  if (slot != nullptr && stop(*slot, failure(Errc::kCancelled, "cancelled"), now)) slots_.erase(running.token);
+}
+
+void WorkerCore::send_manifest(const Message& message, const FleetId& fleet, const SendManifest& request) {
+  if (message.reply.empty()) return;
+  const std::string reply(message.reply);
+  Job asked;  // a manifest is answered as a job is
+  asked.fleet = fleet;
+  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  if (request.hash != manifest_hash_) {
+    return reply_to(asked, reply, JobResult(not_found("this worker's manifest is " + manifest_hash_)), 0);
+  }
+  reply_to(asked, reply, ManifestBytes{manifest_}, 0);
+}
+
+// ---- Answers
+
+void WorkerCore::answer(const Slot& slot, JobResult result, std::uint32_t calls) {
+  log_->debug("job={} token={} answered", slot.job->id.value, slot.job->token.value);
+  reply_to(*slot.job, slot.reply, std::move(result), calls);
+}
+
+void WorkerCore::reply_to(const Job& job, const std::string& subject, decltype(JobReply::body) body,
+                          std::uint32_t calls) {
+  const JobReply reply{job.fleet, job.id, job.token, options_.id, job.attempt, calls, std::move(body)};
+  for (Bytes& data : encode_in_parts(reply, bus_.status().max_payload)) publish(subject, {}, std::move(data));
+}
+
+void WorkerCore::publish(const std::string& subject, const std::string& reply, Bytes data) {
+  auto sent = bus_.publish({subject, reply, std::move(data), {}});
+  if (sent) return;
+  ++counters_.unsent;  // whoever waits for it asks again
+  log_->debug("not sent subject={}: {}", subject, sent.error().message);
+}
+
+void WorkerCore::malformed(std::string_view what, const Error& error, TimePoint now) {
+  ++counters_.malformed;
+  if (now < complain_at_) return;
+  complain_at_ = now + kComplainInterval;
+  log_->warn("malformed {}: {} (so far {})", what, error.message, counters_.malformed);
+}
+
+MicroService::Stats WorkerCore::stats() const {
+  MicroService::Stats stats = stats_;
+  stats.data = {{"state", state_name(state_)},
+                {"slots", options_.slots},
+                {"free", free_slots()},
+                {"stuck", stuck_slots()},
+                {"busy", counters_.busy},
+                {"duplicates", counters_.duplicates},
+                {"malformed", counters_.malformed},
+                {"foreign", counters_.foreign},
+                {"unsent", counters_.unsent}};
+  return stats;
+}
+
+std::uint16_t WorkerCore::free_slots() const {
+  return state_ == State::kActive ? static_cast<std::uint16_t>(options_.slots - slots_.size()) : 0;
+}
+
+std::uint16_t WorkerCore::stuck_slots() const {
+  return static_cast<std::uint16_t>(std::count_if(
+      slots_.begin(), slots_.end(), [](const auto& entry) { return entry.second.phase == Slot::Phase::kStuck; }));
+}
+
+std::vector<Running> WorkerCore::running() const {
+  std::vector<Running> running;
+  for (const auto& [token, slot] : slots_) {
+    if (slot.phase != Slot::Phase::kStuck) running.push_back({slot.job->id, token});
+  }
+  return running;
+}
+
+bool WorkerCore::runs_jobs() const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [](const auto& entry) { return entry.second.phase != Slot::Phase::kClaimed; });
+}
+
+}  // namespace muster

@@ -1,0 +1,181 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include <spdlog/fwd.h>
+
+#include "executor.h"
+#include "job_runner.h"
+#include "micro_service.h"
+#include "muster/worker.h"
+#include "schema/messages.h"
+#include "schema/subjects.h"
+#include "worker_sdk/bus/bus.h"
+#include "worker_sdk/bus/clock.h"
+
+namespace muster {
+
+/// The protocol side of a worker: announces, heartbeats, takes jobs, answers. No clock, no threads, no waiting: its
+/// owner passes in what has come and what time it is, and calls tick() at next_due() at the latest.
+/// Thread: the loop's; only the JobRunner inside is called by the executor's threads.
+/// source   schema/worker.capnp, schema/job.capnp
+class WorkerCore {
+ public:
+  enum class State : std::uint8_t {
+    kAnnouncing,  // not accepted yet, or rejected for the time being
+    kActive,
+    kDraining,
+    kDrained,   // the end: all of its jobs are answered
+    kRejected,  // the end: a coordinator said that asking again does not help
+    kStuck,     // the end: every slot's job ignores its cancellation
+  };
+
+  struct Options {
+    Subjects subjects;
+    WorkerId id;
+    std::string pool{kDefaultPool};
+    std::uint16_t slots = 4;  // 1..1024
+    std::string host;
+    std::uint32_t pid = 0;
+    WallTime started;
+    SecretPolicy secrets;
+  };
+
+  /// What $SRV.STATS shows beside the requests.
+  struct Counters {
+    std::uint64_t busy = 0;        // jobs turned away
+    std::uint64_t duplicates = 0;  // jobs that came twice with one token
+    std::uint64_t malformed = 0;   // messages that could not be understood
+    std::uint64_t foreign = 0;     // messages of another fleet
+    std::uint64_t unsent = 0;      // messages that the bus did not take, mostly for want of a connection
+  };
+
+  /// `plugin`, `bus`, `random` and `executor` outlive the core and all of its work.
+  WorkerCore(Options options, const Plugin& plugin, Bus& bus, Random& random, Executor& executor,
+             std::shared_ptr<spdlog::logger> log);
+
+  /// Subscribes and announces.
+  /// errors   as Bus::subscribe
+  Result<void> start(TimePoint now);
+  void handle(const Message& message, TimePoint now);
+  /// The executor's answer to a submit(); not from within it.
+  void complete(const Token& token, Outcome outcome, TimePoint now);
+  void tick(TimePoint now);
+  [[nodiscard]] TimePoint next_due() const;
+  /// Takes no new job, finishes its own. `limit`: what still runs shortly before it is stopped, and answered with
+  /// SERVICE_UNAVAILABLE; without one they may take as long as their deadlines allow.
+  void drain(TimePoint now, std::optional<Millis> limit);
+
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] bool ended() const { return state_ >= State::kDrained; }
+  /// Whether plugin code may still run in a slot.
+  [[nodiscard]] bool runs_jobs() const;
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+
+ private:
+  /// A job that was taken.
+  struct Slot {
+    enum class Phase : std::uint8_t {
+      kClaimed,   // a mutation that waits for its `go`
+      kRunning,   // plugin code has it
+      kStopping,  // its stop token is set
+      kStuck,     // ignored its stop token; answered
+    };
+    std::shared_ptr<const Job> job;
+    std::string reply;
+    TimePoint received, deadline, begun;
+    Phase phase = Phase::kRunning;
+    bool accepted = false;  // has been said
+    std::stop_source stop{std::nostopstate};
+    TimePoint stopped;
+    Error stop_error;  // the answer, once it is stopped
+
+    [[nodiscard]] TimePoint next_due() const;
+  };
+
+  // Membership
+  void announce(TimePoint now);
+  void on_announcement_reply(const Message& message, TimePoint now);
+  void on_accepted(const AnnouncementReply& reply, TimePoint now);
+  void on_rejected(const Rejection& rejection, TimePoint now);
+  void on_rollcall(const Message& message, TimePoint now);
+  void watch_connection(TimePoint now);
+  void send_heartbeat();
+  void tick_heartbeat(TimePoint now);
+  void leave_group();
+  void tick_drain(TimePoint now);
+  void end(State state);
+
+  // Jobs
+  void on_job(const Message& message, TimePoint now);
+  [[nodiscard]] std::optional<Error> refusal(const Job& job) const;
+  [[nodiscard]] bool remember(const Token& token);
+  void accept(Slot& slot);
+  void begin(Slot& slot, TimePoint now);
+  /// True: the job was not begun, it is answered and to be forgotten. Else its stop token is set.
+  bool stop(Slot& slot, Error why, TimePoint now);
+  /// True: to be forgotten.
+  bool tick_slot(Slot& slot, TimePoint now);
+
+  // Control
+  void on_control(const Message& message, TimePoint now);
+  void on_go(const Running& running, TimePoint now);
+  void on_cancel(const Running& running, TimePoint now);
+  void send_manifest(const Message& message, const FleetId& fleet, const SendManifest& request);
+  [[nodiscard]] Slot* find(const Running& running);
+
+  // Answers
+  void answer(const Slot& slot, JobResult result, std::uint32_t calls);
+  void reply_to(const Job& job, const std::string& subject, decltype(JobReply::body) body, std::uint32_t calls);
+  void publish(const std::string& subject, const std::string& reply, Bytes data);
+  void malformed(std::string_view what, const Error& error, TimePoint now);
+  [[nodiscard]] MicroService::Stats stats() const;
+  [[nodiscard]] std::uint16_t free_slots() const;
+  [[nodiscard]] std::uint16_t stuck_slots() const;
+  [[nodiscard]] std::vector<Running> running() const;
+
+  const Options options_;
+  const Plugin& plugin_;
+  Bus& bus_;
+  Random& random_;
+  Executor& executor_;
+  const std::shared_ptr<spdlog::logger> log_;
+  const std::shared_ptr<JobRunner> runner_;  // shared with work, which may outlive a core whose slots are stuck
+  const Bytes manifest_;
+  const std::string manifest_hash_;
+  MicroService service_;
+
+  State state_ = State::kAnnouncing;
+  FleetId fleet_;  // that accepted it; empty before
+  std::optional<SubscriptionId> group_;  // of the pool's job subject, while it is a member
+  SubscriptionId own_jobs_ = 0, control_ = 0, rollcall_ = 0, inbox_ = 0;
+  std::uint64_t connections_ = 0;
+  Millis backoff_{0};
+
+  TimePoint announce_at_ = TimePoint::max();
+  TimePoint heartbeat_at_ = TimePoint::max();
+  TimePoint leave_at_ = TimePoint::max();
+  TimePoint stop_all_at_ = TimePoint::max();
+  TimePoint give_up_at_ = TimePoint::max();
+  TimePoint complain_at_ = TimePoint::min();  // not before it is the next malformed message logged
+
+  std::map<Token, Slot> slots_;
+  std::deque<Token> recent_order_;
+  std::unordered_set<Token> recent_;
+  Counters counters_;
+  MicroService::Stats stats_;
+};
+
+/// For logs.
+std::string_view state_name(WorkerCore::State state);
+
+}  // namespace muster
