@@ -1,0 +1,44 @@
+#include "coordinator/file_lock.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace muster {
+namespace {
+
+Error unavailable(std::string message) { return {.code = Errc::kStoreUnavailable, .message = std::move(message)}; }
+
+std::string owner(int descriptor) {
+  std::array<char, 32> text{};
+  const auto length = ::pread(descriptor, text.data(), text.size(), 0);
+  std::string pid(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  return pid.substr(0, pid.find('\n'));
+}
+
+}  // namespace
+
+Result<FileLock> FileLock::acquire(const std::string& path) {
+  FileLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (lock.descriptor_ < 0) return unavailable(path + ": " + std::strerror(errno));
+  if (::flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return unavailable(path + ": " + std::strerror(errno));
+    return unavailable(path + " is held by process " + owner(lock.descriptor_));
+  }
+  const auto pid = std::to_string(::getpid()) + "\n";
+  const auto size = static_cast<ssize_t>(pid.size());
+  if (::ftruncate(lock.descriptor_, 0) != 0 || ::pwrite(lock.descriptor_, pid.data(), pid.size(), 0) != size) {
+    return unavailable(path + ": " + std::strerror(errno));
+  }
+  return lock;
+}
+
+FileLock::~FileLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace muster

@@ -1,0 +1,264 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <unordered_set>
+
+#include <xxhash.h>
+
+#include "coordinator/sqlite_store_impl.h"
+#include "sql/statements.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kMaxCursors = 32;
+
+Hash128 from_bytes(std::string_view bytes) {
+  XXH128_canonical_t canonical{};
+  std::ranges::copy(bytes.substr(0, sizeof canonical.digest), canonical.digest);
+  const auto hash = XXH128_hashFromCanonical(&canonical);
+  return {hash.high64, hash.low64};
+}
+
+// Columns of the view `resource`, in its order.
+enum Column : int {
+  kRow, kTarget, kType, kNativeId, kUid, kLabel, kStack, kManaged, kState, kDrifted, kProperties, kParentType,
+  kParentNativeId, kFirstSeen, kLastSeen, kChangedAt, kVersion, kScan, kParent
+};
+
+/// Fills `view` from the row; its id's text is written over.
+void read_view(const sqlite::Rows& rows, std::uint16_t fleet, ResourceView& view) {
+  view.row = rows.integer(kRow);
+  view.target = rows.text(kTarget);
+  view.type = rows.text(kType);
+  view.native_id = rows.text(kNativeId);
+  view.uid = rows.text(kUid);
+  view.label = rows.text(kLabel);
+  view.stack = rows.text(kStack);
+  view.managed = rows.flag(kManaged);
+  view.state = static_cast<ResourceState>(rows.integer(kState));
+  view.drifted = rows.flag(kDrifted);
+  view.properties = rows.text(kProperties);
+  view.parent_type = rows.text(kParentType);
+  view.parent_native_id = rows.text(kParentNativeId);
+  view.first_seen = rows.time(kFirstSeen);
+  view.last_seen = rows.time(kLastSeen);
+  view.changed_at = rows.time(kChangedAt);
+  view.version = static_cast<std::uint64_t>(rows.integer(kVersion));
+  format_resource_id(resource_key(view.first_seen, fleet, view.row), view.id);
+}
+
+/// Copies what the views point to, so that the record outlives the row.
+void own(ResourceRecord& record) {
+  const std::array views{&record.target, &record.type, &record.native_id, &record.uid, &record.label, &record.stack,
+                         &record.properties, &record.parent_type, &record.parent_native_id};
+  record.storage.reserve(views.size());
+  for (auto* view : views) *view = record.storage.emplace_back(*view);
+}
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+std::int64_t bit(ResourceState state) { return std::int64_t{1} << static_cast<int>(state); }
+
+/// Gives the rows of all cursors to `sink` in the order of their numbers.
+Result<void> merge(std::vector<sqlite::Rows>& cursors, std::size_t limit, std::uint16_t fleet,
+                   const std::function<bool(const ResourceView&)>& sink) {
+  constexpr RowId kEnd = std::numeric_limits<RowId>::max();
+  std::vector<RowId> heads(cursors.size());
+  const auto advance = [&](std::size_t i) -> Result<void> {
+    heads[i] = cursors[i].next() ? cursors[i].integer(kRow) : kEnd;
+    return cursors[i].result();
+  };
+  if (limit == 0) return {};
+  for (std::size_t i = 0; i < cursors.size(); ++i) {
+    if (auto done = advance(i); !done) return done;
+  }
+  ResourceView view;
+  for (std::size_t taken = 0;;) {
+    const auto lowest = static_cast<std::size_t>(std::ranges::min_element(heads) - heads.begin());
+    if (heads[lowest] == kEnd) return {};
+    read_view(cursors[lowest], fleet, view);
+    if (!sink(view) || ++taken == limit) return {};
+    if (auto done = advance(lowest); !done) return done;
+  }
+}
+
+}  // namespace
+
+HashBytes::HashBytes(const Hash128& hash) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, {hash.low, hash.high});
+  std::ranges::copy(canonical.digest, bytes.begin());
+}
+
+std::uint64_t xxh3_key(RowId scan, std::string_view native_id) {
+  return XXH3_64bits_withSeed(native_id.data(), native_id.size(), static_cast<std::uint64_t>(scan));
+}
+
+Result<void> SqliteStore::load_index(RowId scan, const std::function<void(const IndexEntry&)>& sink) {
+  auto rows = select(sql::select_index, scan);
+  while (rows.next()) {
+    const auto uid = rows.text(3);
+    sink({.row = rows.integer(0),
+          .key = hash128(rows.text(1)),
+          .content = from_bytes(rows.text(2)),
+          .uid = uid.empty() ? 0 : hash128(uid).low,
+          .parent = rows.integer(4),
+          .stale = rows.integer(5) == static_cast<std::int64_t>(ResourceState::kStale),
+          .managed = rows.flag(6)});
+  }
+  return rows.result();
+}
+
+Result<SqliteStore::Found> SqliteStore::find_any(RowId scan, std::string_view native_id) {
+  auto rows = select(sql::find_resource, key_hash_(scan, native_id), scan, native_id);
+  Found best;
+  auto left_at = std::numeric_limits<std::int64_t>::min();
+  while (rows.next()) {
+    const auto state = static_cast<ResourceState>(rows.integer(1));
+    const bool listed = state < kFirstLeft;
+    if (!listed && rows.integer(2) < left_at) continue;
+    best = {rows.integer(0), state, rows.time(3)};
+    left_at = rows.integer(2);
+    if (listed) break;
+  }
+  if (auto done = rows.result(); !done) return done.error();
+  return best;
+}
+
+Inserted SqliteStore::inserted(RowId row, WallTime first_seen) const {
+  Inserted result{.row = row, .id = {}};
+  format_resource_id(resource_key(first_seen, fleet_mark_, row), result.id);
+  return result;
+}
+
+Result<Inserted> SqliteStore::insert(const NewResource& resource) {
+  const auto found = find_any(resource.scan, resource.native_id);
+  if (!found) return found.error();
+  if (found->row != 0) return adopt(*found, resource);
+  const HashBytes content(resource.content);
+  write(sql::insert_resource, key_hash_(resource.scan, resource.native_id), resource.scan, resource.parent, resource.at,
+        content.blob(), resource.native_id, resource.uid, resource.label, resource.properties);
+  if (failed_) return *failed_;
+  return inserted(database_.last_row(), resource.at);
+}
+
+Result<void> SqliteStore::change(RowId row, std::string_view properties, const Hash128& content, std::string_view label,
+                                 std::string_view uid, std::string_view patch, WallTime at) {
+  if (!record(row, "changed", patch, at, kFirstLeft)) return refusal(row);
+  write(sql::change_resource, row, at, HashBytes(content).blob(), uid, label, properties);
+  write(sql::mark_present, row);
+  write(sql::trim_history, row);
+  return status();
+}
+
+Result<void> SqliteStore::rename(RowId row, std::string_view native_id, RowId parent, WallTime at) {
+  auto rows = select(sql::find_scan, row);
+  const RowId scan = rows.next() ? rows.integer(0) : 0;
+  if (auto done = rows.result(); !done) return done;
+  if (!record(row, "renamed", "[]", at, kFirstLeft)) return refusal(row);
+  write(sql::rename_resource, row, at, key_hash_(scan, native_id), native_id, parent);
+  write(sql::mark_present, row);
+  write(sql::trim_history, row);
+  return status();
+}
+
+Result<void> SqliteStore::reparent(RowId row, RowId parent) {
+  write(sql::reparent_resource, row, parent);
+  return status();
+}
+
+Result<void> SqliteStore::leave(RowId row, ResourceState state, std::string_view cause, WallTime at) {
+  if (record(row, cause, "[]", at, state == ResourceState::kMissing ? state : kFirstLeft)) {
+    write(sql::leave_resource, row, at, state);
+    write(sql::trim_history, row);
+  }
+  return status();
+}
+
+Result<void> SqliteStore::set_stale(RowId row, bool stale) {
+  write(stale ? sql::mark_stale : sql::unmark_stale, row);
+  return status();
+}
+
+Result<std::vector<RowId>> SqliteStore::descendants(RowId row) {
+  std::vector<RowId> found;
+  std::unordered_set<RowId> known{row};  // parents that a system reports in a circle must not keep this going
+  for (std::size_t next = 0;; ++next) {
+    auto rows = select(sql::find_children, row);
+    while (rows.next()) {
+      if (known.insert(rows.integer(0)).second) found.push_back(rows.integer(0));
+    }
+    if (auto done = rows.result(); !done) return done.error();
+    if (next == found.size()) return found;
+    row = found[next];
+  }
+}
+
+Result<RowId> SqliteStore::find(RowId scan, std::string_view native_id) {
+  const auto found = find_any(scan, native_id);
+  if (!found) return found.error();
+  return found->state < kFirstLeft ? found->row : RowId{0};
+}
+
+Result<std::optional<ResourceRecord>> SqliteStore::one(RowId row) {
+  auto rows = select(sql::select_resource, row);
+  std::optional<ResourceRecord> found;
+  if (rows.next()) {
+    found.emplace();
+    read_view(rows, fleet_mark_, *found);
+    found->scan = rows.integer(kScan);
+    found->parent = rows.integer(kParent);
+    own(*found);
+  }
+  if (auto done = rows.result(); !done) return done.error();
+  return found;
+}
+
+Result<std::optional<ResourceRecord>> SqliteStore::one(const ResourceId& id) {
+  const auto key = parse_resource_id(id.value);
+  if (!key || key->fleet != fleet_mark_) return std::optional<ResourceRecord>();
+  auto found = one(key->row);
+  if (!found || !*found || resource_key((*found)->first_seen, fleet_mark_, key->row) == *key) return found;
+  return std::optional<ResourceRecord>();
+}
+
+Result<std::optional<ResourceRecord>> SqliteStore::one(std::string_view target, std::string_view type,
+                                                       std::string_view native_id) {
+  if (target.empty() || type.empty()) return std::optional<ResourceRecord>();
+  auto rows = select(sql::find_scans, target, type);
+  const RowId scan = rows.next() ? rows.integer(0) : 0;
+  if (auto done = rows.result(); !done) return done.error();
+  const auto found = find_any(scan, native_id);
+  if (!found) return found.error();
+  return one(found->row);
+}
+
+Result<void> SqliteStore::query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) {
+  using enum ResourceState;
+  const auto states = query.state ? bit(*query.state) : bit(kPresent) | bit(kStale) | bit(kMissing);
+  const int managed = query.managed ? static_cast<int>(*query.managed) : -1;
+  std::string text = query.text;
+  std::ranges::transform(text, text.begin(), lower);
+
+  // One cursor over all rows or, where names choose few of them, one per scan; the lowest row of all cursors is next.
+  std::vector<RowId> chosen;
+  if (!query.target.empty() || !query.type.empty()) {
+    auto rows = select(sql::find_scans, query.target, query.type);
+    while (rows.next()) chosen.push_back(rows.integer(0));
+    if (auto done = rows.result(); !done) return done;
+    if (chosen.empty()) return {};
+  }
+  std::vector<sqlite::Rows> cursors;
+  if (chosen.empty() || chosen.size() > kMaxCursors || states >= bit(kFirstLeft)) {
+    cursors.push_back(select(sql::query_all, query.after, states, managed, query.drifted_only, text, query.target,
+                             query.type));
+  } else {
+    for (const RowId scan : chosen) {
+      cursors.push_back(select(sql::query_scan, query.after, states, managed, query.drifted_only, text, scan));
+    }
+  }
+  return merge(cursors, query.limit, fleet_mark_, sink);
+}
+
+}  // namespace muster

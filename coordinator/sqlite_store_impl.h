@@ -1,0 +1,157 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coordinator/file_lock.h"
+#include "coordinator/resource_id.h"
+#include "coordinator/sqlite.h"
+#include "coordinator/store.h"
+
+namespace muster {
+
+/// The 64 bits under which a native id of a scan is looked up.
+using KeyHash = std::uint64_t (*)(RowId scan, std::string_view native_id);
+std::uint64_t xxh3_key(RowId scan, std::string_view native_id);
+
+inline constexpr ResourceState kFirstLeft = ResourceState::kVanished;  // it and the states after it are not listed
+inline constexpr ResourceState kAfterAll{5};                           // no state refuses
+
+/// A content hash as the row keeps it: big-endian, high half first, so that a store moves between machines.
+struct HashBytes {
+  explicit HashBytes(const Hash128& hash);
+  [[nodiscard]] sqlite::Blob blob() const { return {{bytes.data(), bytes.size()}}; }
+  std::array<char, 16> bytes{};
+};
+
+/// A Store in one SQLite file. Its members stand in sqlite_store.cpp (life, transactions, named values), sqlite_fleet.cpp
+/// (targets, scans, runs, manifests), sqlite_resources.cpp, sqlite_history.cpp and sqlite_events.cpp.
+///
+/// The first failure of a transaction is kept in `failed_`: what is written after it does nothing, so a member issues
+/// its writes one after the other and returns status().
+class SqliteStore final : public Store {
+ public:
+  /// As open_sqlite_store(). `key_hash` is another one only in tests of collisions.
+  static Result<std::unique_ptr<SqliteStore>> open(const std::string& path, const Clock& clock, Random& random,
+                                                   KeyHash key_hash = xxh3_key);
+
+  [[nodiscard]] const FleetId& fleet() const override { return fleet_; }
+  Result<void> commit() override;
+  void rollback() override;
+  [[nodiscard]] std::size_t uncommitted() const override { return uncommitted_; }
+
+  Result<std::vector<TargetRow>> targets() override;
+  Result<void> put_target(const TargetRow& target) override;
+  Result<ScanRow> scan(const TargetId& target, std::string_view type) override;
+  Result<std::vector<ScanRow>> scans(const TargetId& target) override;
+  Result<void> put_scan(const ScanRow& scan) override;
+  Result<std::vector<TypeCount>> counts() override;
+
+  Result<void> load_index(RowId scan, const std::function<void(const IndexEntry&)>& sink) override;
+  Result<Inserted> insert(const NewResource& resource) override;
+  Result<void> change(RowId row, std::string_view properties, const Hash128& content, std::string_view label,
+                      std::string_view uid, std::string_view patch, WallTime at) override;
+  Result<void> rename(RowId row, std::string_view native_id, RowId parent, WallTime at) override;
+  Result<void> reparent(RowId row, RowId parent) override;
+  Result<void> leave(RowId row, ResourceState state, std::string_view cause, WallTime at) override;
+  Result<void> set_stale(RowId row, bool stale) override;
+  Result<std::vector<RowId>> descendants(RowId row) override;
+  Result<RowId> find(RowId scan, std::string_view native_id) override;
+  Result<std::optional<ResourceRecord>> one(RowId row) override;
+  Result<std::optional<ResourceRecord>> one(const ResourceId& id) override;
+  Result<std::optional<ResourceRecord>> one(std::string_view target, std::string_view type,
+                                            std::string_view native_id) override;
+  Result<void> query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) override;
+  Result<std::vector<HistoryEntry>> history(RowId row) override;
+  Result<std::optional<JsonText>> properties_at(RowId row, WallTime at) override;
+
+  Result<std::uint64_t> append_event(const EventRow& event) override;
+  Result<std::vector<EventRow>> events(std::uint64_t after, std::size_t limit) override;
+  Result<std::uint64_t> sequence_at(WallTime at) override;
+  Result<std::uint64_t> last_sequence() override;
+  Result<std::uint64_t> published() override;
+  Result<void> set_published(std::uint64_t sequence) override;
+  Result<std::size_t> prune_events(WallTime before, std::uint64_t max_bytes, std::size_t limit) override;
+
+  Result<void> put_run(const RunRow& run) override;
+  Result<std::optional<RunRow>> run(const RunId& id) override;
+  Result<std::vector<RunRow>> runs(const RunId& before, std::size_t limit) override;
+  Result<std::vector<RunRow>> unfinished_runs() override;
+  Result<void> put_manifest(const ManifestRow& manifest) override;
+  Result<std::vector<ManifestRow>> manifests() override;
+
+  Result<std::optional<std::string>> meta(std::string_view key) override;
+  Result<void> set_meta(std::string_view key, std::string_view value) override;
+
+ private:
+  /// The row that a native id of a scan has, listed or the one that left last.
+  struct Found {
+    RowId row = 0;
+    ResourceState state = ResourceState::kVanished;
+    WallTime first_seen;
+  };
+  /// Where the event log stands, so that an append needs no look-up.
+  struct Outbox {
+    std::uint64_t last = 0;       // sequence
+    std::uint64_t published = 0;  // sequence
+    std::uint64_t bytes = 0;      // of data of all events up to `last`
+  };
+
+  SqliteStore(FileLock lock, sqlite::Database database, KeyHash key_hash);
+  Result<void> start(const Clock& clock, Random& random);
+  /// Number of the last migration the file has seen; looks, but writes nothing into what may be another's file.
+  Result<std::int64_t> check_version();
+  Result<void> migrate(std::int64_t version);
+  Result<void> load_fleet(const Clock& clock, Random& random);
+  Result<void> load_outbox();
+
+  template <typename... Args>
+  sqlite::Rows select(const char* sql, Args&&... args) {
+    if (failed_) return database_.nothing(SQLITE_ABORT);
+    return database_.select(sql, std::forward<Args>(args)...);
+  }
+
+  /// Begins a transaction when none is open.
+  void begin();
+  /// Writes in the open transaction; returns the number of rows, 0 when this or an earlier write failed.
+  template <typename... Args>
+  std::int64_t write(const char* sql, const Args&... args) {
+    begin();
+    if (failed_) return 0;
+    auto rows = database_.write(sql, args...);
+    if (!rows) {
+      failed_ = rows.error();
+      return 0;
+    }
+    uncommitted_ += static_cast<std::size_t>(*rows);
+    return *rows;
+  }
+  /// The failure of this transaction, if there was one.
+  [[nodiscard]] Result<void> status() const;
+
+  [[nodiscard]] Inserted inserted(RowId row, WallTime first_seen) const;
+  Result<Found> find_any(RowId scan, std::string_view native_id);
+  Result<Inserted> adopt(const Found& found, const NewResource& resource);
+  /// Writes the history of the change that is about to be made to the row; false when the row is not there, or its
+  /// state is `refused` or later.
+  bool record(RowId row, std::string_view cause, std::string_view patch, WallTime at, ResourceState refused);
+  /// Why record() was false.
+  [[nodiscard]] Result<void> refusal(RowId row) const;
+  Result<std::optional<JsonText>> rebuild(RowId row, std::int64_t version);
+
+  FileLock lock_;
+  sqlite::Database database_;
+  KeyHash key_hash_;
+  FleetId fleet_;
+  std::uint16_t fleet_mark_ = 0;
+  std::size_t uncommitted_ = 0;
+  std::optional<Error> failed_;
+  Outbox outbox_;
+  Outbox committed_outbox_;
+};
+
+}  // namespace muster

@@ -1,0 +1,241 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "schema/messages.h"
+#include "worker_sdk/bus/clock.h"
+
+namespace muster {
+
+using RowId = std::int64_t;  // of a resource or scan in the store; 0 = none
+
+struct Hash128 {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  auto operator<=>(const Hash128&) const = default;
+};
+/// XXH3-128.
+Hash128 hash128(std::string_view bytes);
+std::string hex(const Hash128& hash);
+
+enum class TargetState : std::uint8_t {
+  kActive,
+  kChanged,  // its system or config is another one than the rows were read from: waits for `muster targets accept`
+  kRemoved,  // left the configuration; its rows stay, stale
+};
+
+struct TargetRow {
+  TargetId id;
+  std::string name;
+  std::string ns;
+  std::string pool{"default"};
+  Document config;
+  bool discover = true;
+  Millis interval{0};                // 0: the fleet's
+  std::string system;                // as the plugin reported it last; empty: not yet, or it can't tell
+  TargetState state = TargetState::kActive;
+  std::vector<MatchFilter> filters;  // from the configuration
+  std::vector<MatchFilter> plugin_filters;  // as last inspected
+  bool inspected = false;            // plugin_filters and system are known
+  bool reachable = true;
+  RunId last_run;
+  std::uint64_t resources = 0;       // filled by targets(): present and stale rows
+};
+
+/// What is known of a scan (target, type) across runs.
+struct ScanRow {
+  RowId id = 0;
+  TargetId target;
+  std::string type;
+  bool stale = false;                      // the last run could not list it at all: all its rows count as stale
+  std::optional<WallTime> last_complete;   // end of the last complete scan
+  RunId last_run;
+  std::string filters;                     // version of the filters that the rows were judged by; empty: unknown
+};
+
+enum class ResourceState : std::uint8_t { kPresent, kStale, kMissing, kVanished, kFiltered };
+std::string_view resource_state_name(ResourceState state);
+
+/// One entry of a scan's index: what deciding "known and unchanged" needs, without a read of the row.
+struct IndexEntry {
+  RowId row = 0;
+  Hash128 key;              // hash128 of the native id
+  Hash128 content;          // hash128 of the canonical properties
+  std::uint64_t uid = 0;    // low half of hash128 of the uid, 0: none
+  RowId parent = 0;
+  bool stale = false;       // the row's own mark, not the scan's
+  bool managed = false;
+};
+
+struct NewResource {
+  RowId scan = 0;
+  std::string_view native_id;
+  std::string_view uid;
+  std::string_view label;
+  std::string_view properties;  // canonical JSON
+  Hash128 content;
+  RowId parent = 0;
+  WallTime at;
+};
+
+struct Inserted {
+  RowId row = 0;
+  ResourceId id;
+};
+
+/// A row as the store has it. The views live until the sink returns (or, from one(), as long as the object).
+struct ResourceView {
+  RowId row = 0;
+  ResourceId id;
+  std::string_view target, type, native_id, uid, label, stack;
+  bool managed = false;
+  ResourceState state = ResourceState::kPresent;
+  bool drifted = false;
+  std::string_view properties;
+  std::string_view parent_type, parent_native_id;  // empty: none
+  WallTime first_seen, last_seen, changed_at;
+  std::uint64_t version = 1;
+};
+
+struct ResourceRecord : ResourceView {
+  ResourceRecord() = default;
+  ResourceRecord(ResourceRecord&&) noexcept = default;
+  ResourceRecord& operator=(ResourceRecord&&) noexcept = default;
+  RowId scan = 0;
+  RowId parent = 0;
+  std::vector<std::string> storage;  // what the views point into
+};
+
+struct HistoryEntry {
+  std::uint64_t version = 0;
+  WallTime at;
+  std::string cause;  // discovered, changed, renamed, vanished, filtered, parent, ...
+  JsonText patch;     // RFC 6902 from the version before; `[]` where the properties did not change
+};
+
+struct ResourceQuery {
+  std::string text;                 // substring of label or native id, case-insensitive
+  std::string target, type;         // names; empty: any
+  std::optional<bool> managed;
+  bool drifted_only = false;
+  std::optional<ResourceState> state;  // none: present, stale and missing
+  RowId after = 0;                  // cursor: rows above
+  std::size_t limit = 1000;
+};
+
+struct EventRow {
+  std::uint64_t sequence = 0;  // given by the store, without gaps
+  WallTime at;
+  std::string ns;              // empty: none
+  std::string what;            // class and what: `resource.discovered`
+  std::string subject;         // what it is about: resource or job id, target name, worker id, run id
+  JsonText data;
+};
+
+struct RunRow {
+  RunId id;
+  std::string state;      // queued, running, complete, partial, failed
+  std::string trigger;    // start, interval, user, drift
+  JsonText scope;         // {"targets":[…],"types":[…]}
+  std::optional<WallTime> started_at, finished_at;
+  JsonText report;        // the contract's report object; {} while it runs
+};
+
+struct ManifestRow {
+  std::string hash;
+  Manifest manifest;
+  WallTime first_seen;
+};
+
+struct TypeCount {
+  std::string target, type;
+  std::uint64_t resources = 0;
+  std::uint64_t stale = 0;
+};
+
+/// The inventory and everything the coordinator must not forget. Writes collect in one open transaction until commit();
+/// reads see them. Errors are kStoreUnavailable unless stated; after a failed write the transaction is to be rolled
+/// back. Thread: the loop thread only.
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  [[nodiscard]] virtual const FleetId& fleet() const = 0;
+
+  /// Makes all writes since the last commit durable (survives kill -9) or, on error, none of them.
+  virtual Result<void> commit() = 0;
+  virtual void rollback() = 0;
+  /// Rows written since the last commit.
+  [[nodiscard]] virtual std::size_t uncommitted() const = 0;
+
+  // targets and scans
+  virtual Result<std::vector<TargetRow>> targets() = 0;
+  virtual Result<void> put_target(const TargetRow& target) = 0;  // by id; all fields but `resources`
+  virtual Result<ScanRow> scan(const TargetId& target, std::string_view type) = 0;  // made when it is not there
+  virtual Result<std::vector<ScanRow>> scans(const TargetId& target) = 0;
+  virtual Result<void> put_scan(const ScanRow& scan) = 0;
+  virtual Result<std::vector<TypeCount>> counts() = 0;
+
+  // resources
+  /// Calls `sink` for every row of the scan that is present, stale or missing.
+  virtual Result<void> load_index(RowId scan, const std::function<void(const IndexEntry&)>& sink) = 0;
+  /// Makes the row, or brings a vanished or filtered one of the same native id back (its id and history go on,
+  /// version + 1). The full native id is compared.
+  virtual Result<Inserted> insert(const NewResource& resource) = 0;
+  /// New properties: version + 1, history entry with `patch`; clears the stale mark.
+  virtual Result<void> change(RowId row, std::string_view properties, const Hash128& content, std::string_view label,
+                              std::string_view uid, std::string_view patch, WallTime at) = 0;
+  /// New native id and parent for the same object; version + 1, history cause `renamed`.
+  virtual Result<void> rename(RowId row, std::string_view native_id, RowId parent, WallTime at) = 0;
+  virtual Result<void> reparent(RowId row, RowId parent) = 0;
+  /// The row leaves the list: `state` kVanished or kFiltered (kMissing keeps it listed); history cause `cause`.
+  virtual Result<void> leave(RowId row, ResourceState state, std::string_view cause, WallTime at) = 0;
+  virtual Result<void> set_stale(RowId row, bool stale) = 0;
+  /// Rows below `row`, any depth, that are present, stale or missing: nearest first.
+  virtual Result<std::vector<RowId>> descendants(RowId row) = 0;
+  /// Row of a present, stale or missing resource; 0 when there is none.
+  virtual Result<RowId> find(RowId scan, std::string_view native_id) = 0;
+  virtual Result<std::optional<ResourceRecord>> one(RowId row) = 0;
+  virtual Result<std::optional<ResourceRecord>> one(const ResourceId& id) = 0;
+  /// By names; also vanished and filtered rows.
+  virtual Result<std::optional<ResourceRecord>> one(std::string_view target, std::string_view type,
+                                                    std::string_view native_id) = 0;
+  /// Rows in ascending row order; `sink` returns false to stop (the row it was given then counts as not taken).
+  virtual Result<void> query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) = 0;
+  /// Oldest first; version 1 is the discovery.
+  virtual Result<std::vector<HistoryEntry>> history(RowId row) = 0;
+  /// Properties as they were at `at`; none before the first sight.
+  virtual Result<std::optional<JsonText>> properties_at(RowId row, WallTime at) = 0;
+
+  // events (the outbox)
+  virtual Result<std::uint64_t> append_event(const EventRow& event) = 0;  // the sequence it got
+  virtual Result<std::vector<EventRow>> events(std::uint64_t after, std::size_t limit) = 0;
+  virtual Result<std::uint64_t> sequence_at(WallTime at) = 0;  // last sequence before `at`; 0: none
+  virtual Result<std::uint64_t> last_sequence() = 0;
+  virtual Result<std::uint64_t> published() = 0;  // last sequence known to be published
+  virtual Result<void> set_published(std::uint64_t sequence) = 0;
+  /// Drops published events older than `before`, and beyond `max_bytes` of data (0: no limit); at most `limit` rows a
+  /// call. Returns how many went.
+  virtual Result<std::size_t> prune_events(WallTime before, std::uint64_t max_bytes, std::size_t limit) = 0;
+
+  // runs and manifests
+  virtual Result<void> put_run(const RunRow& run) = 0;
+  virtual Result<std::optional<RunRow>> run(const RunId& id) = 0;
+  /// Newest first; `before` empty for the first page.
+  virtual Result<std::vector<RunRow>> runs(const RunId& before, std::size_t limit) = 0;
+  virtual Result<std::vector<RunRow>> unfinished_runs() = 0;
+  virtual Result<void> put_manifest(const ManifestRow& manifest) = 0;
+  virtual Result<std::vector<ManifestRow>> manifests() = 0;  // oldest first
+
+  /// Small named values (`prefix`, ...).
+  virtual Result<std::optional<std::string>> meta(std::string_view key) = 0;
+  virtual Result<void> set_meta(std::string_view key, std::string_view value) = 0;
+};
+
+}  // namespace muster
