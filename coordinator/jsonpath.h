@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schema/result.h"
+
+namespace simdjson::dom {
+class element;
+}
+
+namespace muster {
+
+namespace jsonpath {
+struct Query;
+}
+
+/// A value inside a JsonDocument; jsonpath_value.h completes it.
+using JsonNode = simdjson::dom::element;
+
+/// Levels of arrays and objects that a document may have; deeper ones are refused.
+inline constexpr int kMaxJsonDepth = 1024;
+
+/// Nodes that one evaluation looks at unless it is told otherwise: some tenths of a second.
+inline constexpr std::size_t kMaxVisits = 10'000'000;
+
+/// A parsed JSON text, which any number of queries read. One object serves many texts in turn: it keeps its buffers.
+/// thread   one writer; queries on the same document may run side by side
+class JsonDocument {
+ public:
+  JsonDocument();
+  ~JsonDocument();
+  JsonDocument(JsonDocument&&) noexcept;
+  JsonDocument& operator=(JsonDocument&&) noexcept;
+
+  /// Replaces what the document holds; nodes of the text before die. `text` may be freed after the call.
+  /// errors   kMalformed: no JSON, and where it goes wrong; kTooLarge: deeper than kMaxJsonDepth or over 4 GiB.
+  ///          The document then holds nothing
+  Result<void> parse(std::string_view text);
+
+  /// Throws std::logic_error where no text has been parsed: asking is a bug.
+  [[nodiscard]] const JsonNode& root() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct Match {
+  std::string path;   // normalised: $['a'][0]
+  std::string value;  // JSON text without white space
+  bool operator==(const Match&) const = default;
+};
+
+/// A JSONPath query (RFC 9535) with its regular expressions (RFC 9485) compiled. Immutable, cheap to copy.
+/// thread   any
+class JsonPath {
+ public:
+  /// errors   kMalformed: not well-formed or not valid; the message begins with `column N`, counted from 1 in
+  /// characters.
+  ///          kTooLarge: over 64 KiB, 1024 segments or 64 levels of brackets and parentheses
+  static Result<JsonPath> parse(std::string_view selector);
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+  /// All matches in the order that the RFC asks for; object members come in the order of the text.
+  /// errors   kTooLarge: more than `max_visits` nodes were looked at
+  [[nodiscard]] Result<std::vector<Match>> find(const JsonDocument& document,
+                                                std::size_t max_visits = kMaxVisits) const;
+
+  /// Whether some match satisfies `wanted`; stops at the first one and builds no paths.
+  /// errors   kTooLarge: more than kMaxVisits nodes were looked at
+  [[nodiscard]] Result<bool> any(const JsonDocument& document,
+                                 const std::function<bool(const JsonNode&)>& wanted) const;
+  [[nodiscard]] Result<bool> any(const JsonDocument& document) const;
+
+ private:
+  JsonPath(std::string text, std::shared_ptr<const jsonpath::Query> query)
+      : text_(std::move(text)), query_(std::move(query)) {}
+
+  std::string text_;
+  std::shared_ptr<const jsonpath::Query> query_;
+};
+
+}  // namespace muster

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "coordinator/jsonpath.h"
+#include "schema/messages.h"
+
+namespace muster {
+
+inline constexpr std::size_t kMaxLabelBytes = 256;
+
+/// How the resources of one plugin are called: its query, which a type's own query overrides. Immutable. thread: any
+class Labels {
+ public:
+  Labels() = default;  // native ids
+
+  /// errors   kMalformed, kTooLarge: a query cannot be understood; the message names the type it belongs to
+  static Result<Labels> compile(const Manifest& manifest);
+
+  /// Whether the type has a query; where it has none, there is nothing to parse for.
+  [[nodiscard]] bool applies(std::string_view type) const { return query(type) != nullptr; }
+
+  /// Text of the first string (not empty), number or boolean that the type's query selects, else the native id; cut
+  /// to kMaxLabelBytes between two characters.
+  [[nodiscard]] std::string label(std::string_view type, const JsonDocument& properties,
+                                  std::string_view native_id) const;
+  /// The same for JSON text, which is parsed only when there is a query. Text that is no JSON gives the native id.
+  [[nodiscard]] std::string label(std::string_view type, std::string_view properties_json,
+                                  std::string_view native_id) const;
+
+ private:
+  [[nodiscard]] const JsonPath* query(std::string_view type) const;
+
+  std::optional<JsonPath> default_;
+  std::map<std::string, JsonPath, std::less<>> by_type_;
+};
+
+}  // namespace muster

@@ -1,0 +1,248 @@
+#include "coordinator/filter.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <utility>
+
+using namespace muster;
+
+namespace {
+
+MatchFilter exclude(std::vector<Condition> conditions, std::vector<std::string> types = {}) {
+  return {std::move(types), std::move(conditions), FilterAction::kExclude};
+}
+
+MatchFilter include(std::vector<Condition> conditions, std::vector<std::string> types = {}) {
+  return {std::move(types), std::move(conditions), FilterAction::kInclude};
+}
+
+bool kept(const std::vector<MatchFilter>& filters, const std::string& properties,
+          const std::string& type = "PG::Table") {
+  const auto set = FilterSet::compile(filters);
+  return set.value().judge(type, properties).value();
+}
+
+bool matches(const Condition& condition, const std::string& properties) {
+  return !kept({exclude({condition})}, properties);
+}
+
+bool tag(std::vector<std::string> keys, const std::string& value, const std::string& properties) {
+  return matches(TagMatch{std::move(keys), value}, properties);
+}
+
+bool property(const std::string& path, MatchOp op, const std::string& value, const std::string& properties) {
+  return matches(PropertyMatch{path, op, value}, properties);
+}
+
+std::string mistake(const std::vector<MatchFilter>& filters) {
+  const auto set = FilterSet::compile(filters);
+  return set ? "" : set.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("kept = no include applies or one matches, and no exclude matches") {
+  const Condition a = PropertyMatch{"$.a", MatchOp::kExists, ""};
+  const Condition b = PropertyMatch{"$.b", MatchOp::kExists, ""};
+  CHECK(kept({}, "{}"));
+  CHECK(kept({exclude({a})}, "{}"));
+  CHECK_FALSE(kept({exclude({a})}, R"({"a":1})"));
+  CHECK(kept({include({a})}, R"({"a":1})"));
+  CHECK_FALSE(kept({include({a})}, R"({"b":1})"));
+  CHECK(kept({include({a}), include({b})}, R"({"b":1})"));
+  CHECK_FALSE(kept({include({a}), exclude({b})}, R"({"a":1,"b":1})"));
+  CHECK_FALSE(kept({exclude({b}), include({a})}, R"({"a":1,"b":1})"));
+  CHECK_FALSE(kept({include({a}), exclude({b})}, "{}"));
+  CHECK(kept({include({a}), exclude({b})}, R"({"a":1})"));
+}
+
+TEST_CASE("a filter speaks of its types only, without types of all") {
+  const Condition always = PropertyMatch{"$", MatchOp::kExists, ""};
+  const auto of_roles = {exclude({always}, {"PG::Role", "PG::Schema"})};
+  CHECK(kept(of_roles, "{}", "PG::Table"));
+  CHECK_FALSE(kept(of_roles, "{}", "PG::Schema"));
+  CHECK(kept({include({TagMatch{{"x"}, ""}}, {"PG::Role"})}, "{}", "PG::Table"));
+  CHECK_FALSE(kept({exclude({always})}, "{}", "anything"));
+
+  const auto set = FilterSet::compile(of_roles);
+  CHECK(set->applies("PG::Role"));
+  CHECK_FALSE(set->applies("PG::Rol"));
+  CHECK_FALSE(FilterSet().applies("PG::Role"));
+  CHECK(set->judge("PG::Table", "no JSON, and nobody looks").value());
+}
+
+TEST_CASE("conditions are ANDed; none always holds") {
+  const Condition a = PropertyMatch{"$.a", MatchOp::kEq, "1"};
+  const Condition t = TagMatch{{"Env"}, "tmp"};
+  CHECK_FALSE(kept({exclude({a, t})}, R"({"a":1,"Tags":{"Env":"tmp"}})"));
+  CHECK(kept({exclude({a, t})}, R"({"a":1})"));
+  CHECK(kept({exclude({a, t})}, R"({"Tags":{"Env":"tmp"}})"));
+  CHECK_FALSE(kept({exclude({})}, "{}"));
+}
+
+TEST_CASE("tags: a list of keys and values in any case, or a map") {
+  for (const char* properties :
+       {R"({"Tags":[{"Key":"Other","Value":"x"},{"Key":"Env","Value":"tmp"}]})",
+        R"({"Tags":[{"key":"Env","value":"tmp"}]})", R"({"tags":[{"KEY":"Env","vALUE":"tmp"}]})",
+        R"({"tags":{"Env":"tmp","Other":"x"}})", R"({"Tags":{"Env":"tmp"}})", R"({"Tags":[],"tags":{"Env":"tmp"}})",
+        R"({"Tags":{"Env":"prod"},"tags":{"Env":"tmp"}})", R"({"Tags":null,"tags":{"Env":"tmp"}})",
+        R"({"Tags":["Env",{"Key":"Env","Value":"prod"},{"Key":"Env","Value":"tmp"}]})"}) {
+    INFO(properties);
+    CHECK(tag({"Env"}, "tmp", properties));
+    CHECK(tag({"Environment", "Env"}, "tmp", properties));
+    CHECK(tag({"Env"}, "", properties));
+    CHECK_FALSE(tag({"Env"}, "tm", properties));
+    CHECK_FALSE(tag({"Env"}, "TMP", properties));
+    CHECK_FALSE(tag({"env"}, "tmp", properties));
+    CHECK_FALSE(tag({"Stage"}, "", properties));
+    CHECK_FALSE(tag({}, "", properties));
+  }
+}
+
+TEST_CASE("tags: what is no tag does not match") {
+  for (const char* properties : {"{}", "[]", "null", R"("Tags")", R"({"Tags":"Env"})", R"({"Tags":["Env"]})",
+                                 R"({"Tags":[{"Name":"Env"}]})", R"({"Tags":[{"Key":5}]})", R"({"TAGS":{"Env":"tmp"}})",
+                                 R"({"Env":"tmp"})", R"({"x":{"Tags":{"Env":"tmp"}}})"}) {
+    INFO(properties);
+    CHECK_FALSE(tag({"Env"}, "", properties));
+  }
+  CHECK(tag({"Env"}, "", R"({"Tags":[{"Key":"Env"}]})"));
+  CHECK_FALSE(tag({"Env"}, "x", R"({"Tags":[{"Key":"Env"}]})"));
+  CHECK(tag({"Env"}, "", R"({"Tags":{"Env":null}})"));
+  CHECK_FALSE(tag({"Env"}, "null", R"({"Tags":{"Env":null}})"));
+  CHECK(tag({"Cost"}, "5", R"({"Tags":{"Cost":5}})"));
+  CHECK(tag({"Keep"}, "true", R"({"Tags":[{"Key":"Keep","Value":true}]})"));
+}
+
+TEST_CASE("property eq compares JSON values") {
+  const auto eq = [](const std::string& value, const std::string& actual) {
+    return property("$.p", MatchOp::kEq, value, R"({"p":)" + actual + "}");
+  };
+  CHECK(eq("\"x\"", "\"x\""));
+  CHECK_FALSE(eq("\"x\"", "\"xy\""));
+  CHECK(eq("1", "1.0"));
+  CHECK_FALSE(eq("1", "\"1\""));
+  CHECK(eq("false", "false"));
+  CHECK_FALSE(eq("false", "null"));
+  CHECK(eq(R"({"a":[1,2],"b":null})", R"({"b":null,"a":[1,2]})"));
+  CHECK_FALSE(eq(R"([1,2])", R"([2,1])"));
+  CHECK_FALSE(property("$.q", MatchOp::kEq, "1", R"({"p":1})"));
+}
+
+TEST_CASE("property contains is a substring or an element") {
+  const auto contains = [](const std::string& value, const std::string& actual) {
+    return property("$.p", MatchOp::kContains, value, R"({"p":)" + actual + "}");
+  };
+  CHECK(contains("\"mp_\"", "\"tmp_1\""));
+  CHECK_FALSE(contains("\"TMP\"", "\"tmp_1\""));
+  CHECK(contains("\"a\"", R"(["b","a"])"));
+  CHECK_FALSE(contains("\"a\"", R"(["ab"])"));
+  CHECK(contains("2", "[1,2.0]"));
+  CHECK(contains(R"({"k":1})", R"([{"k":1}])"));
+  CHECK_FALSE(contains("1", "\"1\""));
+  CHECK_FALSE(contains("\"a\"", R"({"a":1})"));
+  CHECK_FALSE(contains("5", "5"));
+}
+
+TEST_CASE("property regex is an RE2 search on strings") {
+  const auto regex = [](const std::string& value, const std::string& actual) {
+    return property("$.p", MatchOp::kRegex, value, R"({"p":)" + actual + "}");
+  };
+  CHECK(regex(R"("^tmp_")", "\"tmp_1\""));
+  CHECK_FALSE(regex(R"("^tmp_")", "\"my_tmp_1\""));
+  CHECK(regex(R"("tmp")", "\"my_tmp_1\""));
+  CHECK(regex(R"("(?i)TMP\\d+$")", "\"tmp12\""));
+  CHECK_FALSE(regex(R"("1")", "1"));
+  CHECK_FALSE(regex(R"("a")", R"(["a"])"));
+  CHECK_FALSE(regex(R"("null")", "null"));
+}
+
+TEST_CASE("property exists, and any operator with an empty value") {
+  for (const char* present : {"null", "false", "0", "\"\"", "[]"}) {
+    CHECK(property("$.p", MatchOp::kExists, "", std::string(R"({"p":)") + present + "}"));
+  }
+  CHECK_FALSE(property("$.p", MatchOp::kExists, "", "{}"));
+  for (const MatchOp op : {MatchOp::kEq, MatchOp::kContains, MatchOp::kRegex, MatchOp::kExists}) {
+    for (const char* empty : {"", "null", "\"\"", " null "}) {
+      CHECK(property("$.p", op, empty, R"({"p":[1]})"));
+      CHECK_FALSE(property("$.p", op, empty, R"({"q":[1]})"));
+    }
+  }
+}
+
+TEST_CASE("a path that selects several nodes matches when any does") {
+  const auto* properties = R"({"columns":[{"name":"id"},{"name":"secret"}],"Tags":[{"Key":"Env","Value":"prod"}]})";
+  CHECK(property("$.columns[*].name", MatchOp::kEq, "\"secret\"", properties));
+  CHECK_FALSE(property("$.columns[*].name", MatchOp::kEq, "\"other\"", properties));
+  CHECK(property("$..name", MatchOp::kRegex, "\"^sec\"", properties));
+  CHECK(property("$.Tags[?(@.Key=='Env')].Value", MatchOp::kEq, "\"prod\"", properties));
+  CHECK_FALSE(property("$.Tags[?(@.Key=='Stage')].Value", MatchOp::kExists, "", properties));
+}
+
+TEST_CASE("a mistake in a filter is told with its place") {
+  const Condition good = TagMatch{{"a"}, ""};
+  CHECK(mistake({exclude({good}), exclude({good, PropertyMatch{"$.a[", MatchOp::kExists, ""}})}) ==
+        "filter 2, condition 2: path $.a[: column 5: expected a selector: a quoted name, '*', an integer, a slice or "
+        "'?'");
+  CHECK_THAT(mistake({exclude({PropertyMatch{"$.a", MatchOp::kRegex, "\"(\""}})}),
+             Catch::StartsWith("filter 1, condition 1: regex: missing )"));
+  CHECK(mistake({exclude({PropertyMatch{"$.a", MatchOp::kRegex, "5"}})}) ==
+        "filter 1, condition 1: value: a regex is a string");
+  CHECK_THAT(mistake({exclude({PropertyMatch{"$.a", MatchOp::kEq, "nonsense"}})}),
+             Catch::StartsWith("filter 1, condition 1: value: ") && Catch::Contains("column"));
+  CHECK_THAT(mistake({exclude({PropertyMatch{"", MatchOp::kExists, ""}})}), Catch::Contains("column 1"));
+}
+
+TEST_CASE("properties that are no JSON, or a hostile path, are an error and no verdict") {
+  const auto set = FilterSet::compile({exclude({PropertyMatch{"$.a", MatchOp::kExists, ""}})});
+  CHECK(set->judge("PG::Table", "{").error().code == Errc::kMalformed);
+  CHECK(set->judge("PG::Table", "").error().code == Errc::kMalformed);
+
+  std::string numbers = "[0";
+  for (int i = 1; i < 5000; ++i) numbers += "," + std::to_string(i);
+  numbers += "]";
+  const auto hostile = FilterSet::compile({exclude({PropertyMatch{"$[?$[?@<0]]", MatchOp::kExists, ""}})});
+  CHECK(hostile->judge("PG::Table", numbers).error().code == Errc::kTooLarge);
+}
+
+TEST_CASE("one parsed document serves several sets") {
+  JsonDocument document;
+  document.parse(R"({"a":1})").value();
+  const auto a = FilterSet::compile({exclude({PropertyMatch{"$.a", MatchOp::kExists, ""}})});
+  const auto b = FilterSet::compile({exclude({PropertyMatch{"$.b", MatchOp::kExists, ""}})});
+  CHECK_FALSE(a->judge("X::Y", document).value());
+  CHECK(b->judge("X::Y", document).value());
+}
+
+TEST_CASE("the version follows the content") {
+  const auto version = [](const std::vector<MatchFilter>& filters) {
+    return FilterSet::compile(filters).value().version();
+  };
+  const auto base = exclude({TagMatch{{"a", "b"}, "v"}, PropertyMatch{"$.x", MatchOp::kEq, "1"}}, {"T"});
+  const std::string first = version({base});
+  CHECK(first.size() == 32);
+  CHECK(first == version({base}));
+  CHECK(first == "5ef8e21f0d9056abc5f31cf736abd8cc");  // the same in every process and version
+  CHECK(FilterSet().version() == version({}));
+
+  std::vector<std::string> others{version({}), version({base, base})};
+  const auto changed = [&](const auto& change) {
+    MatchFilter copy = base;
+    change(copy);
+    others.push_back(version({copy}));
+  };
+  changed([](MatchFilter& f) { f.action = FilterAction::kInclude; });
+  changed([](MatchFilter& f) { f.types = {}; });
+  changed([](MatchFilter& f) { f.types = {"T", "U"}; });
+  changed([](MatchFilter& f) { std::swap(f.conditions[0], f.conditions[1]); });
+  changed([](MatchFilter& f) { f.conditions.pop_back(); });
+  changed([](MatchFilter& f) { f.conditions[0] = TagMatch{{"a"}, "v"}; });
+  changed([](MatchFilter& f) { f.conditions[0] = TagMatch{{"ab"}, "v"}; });
+  changed([](MatchFilter& f) { f.conditions[0] = TagMatch{{"a", "b"}, ""}; });
+  changed([](MatchFilter& f) { f.conditions[1] = PropertyMatch{"$.x", MatchOp::kContains, "1"}; });
+  changed([](MatchFilter& f) { f.conditions[1] = PropertyMatch{"$.y", MatchOp::kEq, "1"}; });
+  changed([](MatchFilter& f) { f.conditions[1] = PropertyMatch{"$.x", MatchOp::kEq, "2"}; });
+  others.push_back(first);
+  std::sort(others.begin(), others.end());
+  CHECK(std::unique(others.begin(), others.end()) == others.end());
+}
