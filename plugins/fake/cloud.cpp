@@ -1,0 +1,208 @@
+#include "cloud.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace muster::fake {
+namespace {
+
+// Second arguments of mix(): what a draw is for.
+enum Purpose : std::uint64_t {
+  kIdentity = 1,
+  kChange,
+  kReplacement,
+  kEnvironment,
+  kFilter,
+  kRegion,
+  kSize,
+  kPart,
+  kPayload
+};
+
+constexpr std::array<std::string_view, 4> kEnvironments = {"dev", "prod", "staging", "test"};
+constexpr std::array<std::string_view, 6> kRegions = {"ap-south-1", "eu-central-1", "eu-west-1",
+                                                      "sa-east-1",  "us-east-1",    "us-west-2"};
+constexpr std::array<std::string_view, 8> kWords = {"amber", "birch", "cedar", "delta",
+                                                    "ember", "fjord", "grove", "heron"};
+
+template <std::size_t N>
+std::string_view pick(const std::array<std::string_view, N>& words, std::uint64_t hash) {
+  return words[hash % N];
+}
+
+void append_number(std::string& text, std::uint64_t number, std::size_t width = 1) {
+  std::array<char, 20> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  const auto size = static_cast<std::size_t>(end - digits.data());
+  if (size < width) text.append(width - size, '0');
+  text.append(digits.data(), size);
+}
+
+void append_hex(std::string& text, std::uint64_t number) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::array<char, 16> digits{};
+  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, number >>= 4) *digit = kDigits[number & 0xF];
+  text.append(digits.data(), digits.size());
+}
+
+std::string hex(std::uint64_t number) {
+  std::string text;
+  append_hex(text, number);
+  return text;
+}
+
+/// Reads a number off the front of `text`; none when it doesn't begin with one.
+std::optional<std::uint64_t> take_number(std::string_view& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+bool take_prefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+/// How often something that happens to a share of all things per epoch has happened to this one by `epoch`: each thing
+/// has its phase, so that every epoch meets another share, and after 1/share epochs all have had their turn.
+std::uint64_t times_happened(double share, std::uint32_t epoch, std::uint64_t phase) {
+  return static_cast<std::uint64_t>(std::floor(share * epoch + unit(phase)));
+}
+
+}  // namespace
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t z = a + (b + 1) * 0x9E3779B97F4A7C15ULL;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+  return z ^ (z >> 31);
+}
+
+double unit(std::uint64_t hash) {
+  return static_cast<double>(hash >> 11) * 0x1.0p-53;
+}
+
+/// What properties are written from.
+struct Cloud::Shape {
+  std::uint64_t hash = 0;  // of this very thing
+  std::uint64_t index = 0;
+  std::uint64_t revision = 0;  // grows when the thing changes
+  std::string name;
+  std::string thing;  // of a part: its parent's name
+};
+
+std::uint64_t Cloud::slot_hash(Thing thing) const {
+  return mix(mix(config_.seed, thing.type), thing.index);
+}
+
+std::uint64_t Cloud::generation(Thing thing) const {
+  return times_happened(config_.churn_ids, config_.epoch, mix(slot_hash(thing), kReplacement));
+}
+
+std::string Cloud::thing_id(Thing thing) const {
+  std::string id = "thing";
+  append_number(id, thing.type);
+  id += '-';
+  append_number(id, thing.index, 8);
+  if (const auto replaced = generation(thing); replaced > 0) {
+    id += '-';
+    append_number(id, replaced + 1);
+  }
+  return id;
+}
+
+std::optional<Thing> Cloud::find_thing(std::string_view id) const {
+  auto rest = id;
+  if (!take_prefix(rest, "thing")) return std::nullopt;
+  const auto type = take_number(rest);
+  if (!type || *type >= config_.types || !take_prefix(rest, "-")) return std::nullopt;
+  const auto index = take_number(rest);
+  if (!index || *index >= config_.resources) return std::nullopt;
+  const Thing thing{static_cast<std::uint32_t>(*type), *index};
+  if (thing_id(thing) != id) return std::nullopt;  // replaced since, or no id of ours
+  return thing;
+}
+
+std::string Cloud::thing_name(Thing thing) const {
+  const auto hash = mix(slot_hash(thing), generation(thing));
+  std::string name(pick(kWords, hash));
+  name += '-';
+  append_number(name, thing.index);
+  return name;
+}
+
+Resource Cloud::thing(Thing thing) const {
+  const auto hash = mix(mix(slot_hash(thing), kIdentity), generation(thing));
+  Resource resource{thing_id(thing), {}, hex(hash)};
+  const auto revision = times_happened(config_.churn, config_.epoch, mix(hash, kChange));
+  resource.properties = Properties::from_canonical(properties({hash, thing.index, revision, thing_name(thing), {}}));
+  return resource;
+}
+
+std::optional<std::pair<Thing, std::uint32_t>> Cloud::find_part(std::string_view id) const {
+  const auto slash = id.find("/part-");
+  if (slash == std::string_view::npos) return std::nullopt;
+  const auto parent = find_thing(id.substr(0, slash));
+  if (!parent || parent->type != 0) return std::nullopt;
+  auto rest = id.substr(slash + 6);
+  const auto index = take_number(rest);
+  if (!index || *index >= config_.children) return std::nullopt;
+  const auto number = static_cast<std::uint32_t>(*index);
+  if (part(*parent, number).native_id != id) return std::nullopt;
+  return std::pair{*parent, number};
+}
+
+Resource Cloud::part(Thing parent, std::uint32_t index) const {
+  Resource resource{thing_id(parent) + "/part-", {}, {}};
+  append_number(resource.native_id, index, 4);
+  const auto hash = mix(mix(mix(slot_hash(parent), kPart), generation(parent)), index);
+  resource.uid = hex(hash);
+  const auto revision = times_happened(config_.churn, config_.epoch, mix(hash, kChange));
+  std::string name = "part-";
+  append_number(name, index);
+  resource.properties =
+      Properties::from_canonical(properties({hash, index, revision, std::move(name), thing_name(parent)}));
+  return resource;
+}
+
+std::string Cloud::properties(const Shape& shape) const {
+  std::string text;
+  text.reserve(std::max<std::size_t>(config_.bytes, 400));
+  text += R"({"Tags":[{"Key":"Env","Value":")";
+  text += pick(kEnvironments, mix(shape.hash, kEnvironment));
+  text += R"("},{"Key":"Name","Value":")";
+  text += shape.name;
+  if (unit(mix(shape.hash, kFilter)) < config_.filtered_share) text += R"("},{"Key":"Temp","Value":"true)";
+  text += R"("}],"index":)";
+  append_number(text, shape.index);
+  text += R"(,"name":")";
+  text += shape.name;
+
+  std::string tail = R"(","region":")";  // after the payload, whose length depends on it
+  tail += pick(kRegions, mix(shape.hash, kRegion));
+  tail += R"(","revision":)";
+  append_number(tail, shape.revision);
+  tail += R"(,"size":)";
+  append_number(tail, mix(shape.hash, kSize) % 1'000'000);
+  if (!shape.thing.empty()) {
+    tail += R"(,"thing":")";
+    tail += shape.thing;
+    tail += '"';
+  }
+  tail += '}';
+
+  text += R"(","payload":")";
+  const auto end = std::max(text.size() + tail.size(), std::size_t{config_.bytes}) - tail.size();
+  for (std::uint64_t block = 0; text.size() < end; ++block) append_hex(text, mix(shape.hash, kPayload + block));
+  text.resize(end);
+  text += tail;
+  return text;
+}
+
+}  // namespace muster::fake

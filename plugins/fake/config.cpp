@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "cloud.h"
+
+namespace muster::fake {
+namespace {
+
+/// Takes keys off a JSON object and remembers the first mistake.
+class Reader {
+ public:
+  explicit Reader(const Json& json) : json_(json) {
+    if (!json.is_object()) fail("config", "must be an object");
+  }
+
+  template <typename Number>
+  void number(const char* key, Number& field, std::uint64_t least, std::uint64_t most) {
+    const auto* value = take(key);
+    if (value == nullptr) return;
+    const bool natural = value->is_number_unsigned() || (value->is_number_integer() && *value >= 0);
+    if (!natural || value->get<std::uint64_t>() < least || value->get<std::uint64_t>() > most) {
+      return fail(key, "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    }
+    field = value->get<Number>();
+  }
+
+  void share(const char* key, double& field) {
+    const auto* value = take(key);
+    if (value == nullptr) return;
+    if (!value->is_number() || *value < 0 || *value > 1) return fail(key, "must be a number from 0 to 1");
+    field = value->get<double>();
+  }
+
+  void flag(const char* key, bool& field) {
+    const auto* value = take(key);
+    if (value == nullptr) return;
+    if (!value->is_boolean()) return fail(key, "must be true or false");
+    field = value->get<bool>();
+  }
+
+  void text(const char* key, std::string& field) {
+    const auto* value = take(key);
+    if (value == nullptr) return;
+    if (!value->is_string()) return fail(key, "must be a string");
+    field = value->get<std::string>();
+  }
+
+  void texts(const char* key, std::vector<std::string>& field) {
+    const auto* value = take(key);
+    if (value == nullptr) return;
+    const auto is_string = [](const Json& element) { return element.is_string(); };
+    if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_string)) {
+      return fail(key, "must be a list of strings");
+    }
+    field = value->get<std::vector<std::string>>();
+  }
+
+  /// Call it last: what nobody took is a mistake, too.
+  std::optional<Error> mistake() {
+    if (json_.is_object()) {
+      for (const auto& [key, value] : json_.items()) {
+        if (!known_.contains(key)) fail(key, "unknown key");
+      }
+    }
+    return mistake_;
+  }
+
+ private:
+  const Json* take(const char* key) {
+    known_.insert(key);
+    if (!json_.is_object()) return nullptr;
+    const auto found = json_.find(key);
+    return found == json_.end() ? nullptr : &*found;
+  }
+
+  void fail(const std::string& key, const std::string& what) {
+    if (!mistake_) mistake_ = invalid_request("config." + key + ": " + what);
+  }
+
+  const Json& json_;
+  std::set<std::string, std::less<>> known_;
+  std::optional<Error> mistake_;
+};
+
+}  // namespace
+
+Result<Config> Config::parse(const Json& json) {
+  Config config;
+  Reader reader(json);
+  reader.number("seed", config.seed, 0, std::numeric_limits<std::uint64_t>::max());
+  reader.number("resources", config.resources, 0, 100'000'000);
+  reader.number("types", config.types, 1, kMaxTypes);
+  reader.number("children", config.children, 0, 10'000);
+  reader.number("page", config.page, 1, 100'000);
+  reader.number("bytes", config.bytes, 0, 1 << 20);
+  reader.flag("list_properties", config.list_properties);
+  reader.number("latency_ms", config.latency_ms, 0, 3'600'000);
+  reader.share("error_rate", config.error_rate);
+  reader.share("throttle_rate", config.throttle_rate);
+  reader.share("filtered_share", config.filtered_share);
+  reader.number("epoch", config.epoch, 0, std::numeric_limits<std::uint32_t>::max());
+  reader.share("churn", config.churn);
+  reader.share("churn_ids", config.churn_ids);
+  reader.texts("fail_types", config.fail_types);
+  reader.text("state", config.state);
+  if (auto mistake = reader.mistake()) return *mistake;
+  return config;
+}
+
+}  // namespace muster::fake

@@ -1,0 +1,309 @@
+#include "plugins/fake/fake.h"
+
+#include <set>
+#include <thread>
+
+#include <catch2/catch.hpp>
+
+#include "worker_sdk/testing/fake_context.h"
+
+using namespace muster;
+
+namespace {
+
+struct Fake {
+  Plugin plugin{fake::plugin_info()};
+  Json config;
+
+  explicit Fake(Json target_config = Json::object()) : config(std::move(target_config)) { fake::add_types(plugin); }
+
+  [[nodiscard]] JobResult run(const std::string& type, JobOperation operation) const {
+    testing::FakeContext context;
+    return run(type, std::move(operation), context);
+  }
+  [[nodiscard]] JobResult run(const std::string& type, JobOperation operation, JobContext& context) const {
+    Job job;
+    job.ns = "FAKE";
+    job.type = type;
+    job.operation = std::move(operation);
+    return plugin.run(job, config, context);
+  }
+
+  [[nodiscard]] std::vector<Item> things(std::uint32_t type = 0, std::uint32_t page_size = 100'000) const {
+    return testing::list_all(plugin, "FAKE::Cloud::Thing" + std::to_string(type), config, std::nullopt, page_size)
+        .items;
+  }
+  [[nodiscard]] std::vector<Item> parts(const Item& thing) const {
+    const Json parameters = {{"thing", Json::parse(thing.properties)["name"]}};
+    const Parent parent{"FAKE::Cloud::Thing0", thing.native_id, parameters.dump()};
+    return testing::list_all(plugin, "FAKE::Cloud::Part", config, parent, 7).items;
+  }
+  [[nodiscard]] ReadItem read(const std::string& type, const std::string& id) const {
+    return testing::read_all(plugin, type, config, {id}).at(0);
+  }
+};
+
+std::set<std::string> ids_of(const std::vector<Item>& items) {
+  std::set<std::string> ids;
+  for (const auto& item : items) ids.insert(item.native_id);
+  return ids;
+}
+
+bool has_temp_tag(const Item& item) {
+  const auto properties = Json::parse(item.properties);
+  for (const auto& tag : properties["Tags"]) {
+    if (tag == Json{{"Key", "Temp"}, {"Value", "true"}}) return true;
+  }
+  return false;
+}
+
+/// The share of `calls` lists that fail with `code`.
+double failing_share(const Json& config, Errc code, int calls) {
+  const Fake fake(config);
+  int failed = 0;
+  for (int i = 0; i < calls; ++i) {
+    const auto result = fake.run("FAKE::Cloud::Thing0", ListJob{});
+    const auto* error = std::get_if<Error>(&result);
+    if (error != nullptr && error->code == code) ++failed;
+  }
+  return static_cast<double>(failed) / calls;
+}
+
+}  // namespace
+
+TEST_CASE("the manifest holds together") {
+  const auto manifest = Fake().plugin.manifest();
+  CHECK(manifest.ns == "FAKE");
+  REQUIRE(manifest.types.size() == 17);
+  CHECK(manifest.types[15].name == "FAKE::Cloud::Thing15");
+  const auto& part = manifest.types[16];
+  CHECK(part.parent == "FAKE::Cloud::Thing0");
+  CHECK(part.parent_parameters == std::vector{ParentParameter{"thing", "name"}});
+  for (const auto& type : manifest.types) CHECK(Json::accept(type.schema));
+  CHECK(Json::accept(manifest.config_schema));
+}
+
+TEST_CASE("the config alone decides what there is") {
+  const Json config = {{"seed", 7}, {"resources", 50}};
+  const auto things = Fake(config).things();
+  CHECK(Fake(config).things() == things);
+  CHECK(Fake(Json{{"seed", 8}, {"resources", 50}}).things() != things);
+  CHECK(things.size() == 50);
+  CHECK(ids_of(things).size() == 50);
+  CHECK(things[42].native_id == "thing0-00000042");
+  std::set<std::string> uids;
+  for (const auto& item : things) uids.insert(item.uid);
+  CHECK(uids.size() == 50);
+
+  const auto properties = Json::parse(things[42].properties);
+  CHECK(properties["index"] == 42);
+  CHECK(properties["Tags"][0]["Key"] == "Env");
+  CHECK(properties["Tags"][1] == Json{{"Key", "Name"}, {"Value", properties["name"]}});
+  CHECK(properties.contains("region"));
+  CHECK(properties.contains("size"));
+  CHECK(Fake().things().size() == 100);
+}
+
+TEST_CASE("properties are canonical and as large as wanted") {
+  for (const std::uint32_t bytes : {400U, 401U, 600U, 5000U, 200'000U}) {
+    for (const auto& item : Fake(Json{{"resources", 5}, {"bytes", bytes}, {"filtered_share", 0.5}}).things()) {
+      CHECK(item.properties.size() == bytes);
+      CHECK(Json::parse(item.properties).dump() == item.properties);
+    }
+  }
+  for (const auto& item : Fake(Json{{"bytes", 0}}).things())
+    CHECK(Json::parse(item.properties).dump() == item.properties);
+}
+
+TEST_CASE("pages of any size give the same things, each once") {
+  const auto all = Fake(Json{{"resources", 103}}).things();
+  for (const std::uint32_t page : {1U, 2U, 50U, 102U, 103U, 104U}) {
+    CHECK(Fake(Json{{"resources", 103}, {"page", page}}).things() == all);
+    CHECK(Fake(Json{{"resources", 103}}).things(0, page) == all);
+  }
+  const Fake fake(Json{{"resources", 103}, {"page", 10}});
+  const auto page = std::get<ListResult>(fake.run("FAKE::Cloud::Thing0", ListJob{std::nullopt, "", 1000}));
+  CHECK(page.items.size() == 10);
+  CHECK(page.next_page_token == "10");
+  CHECK(std::get<Error>(fake.run("FAKE::Cloud::Thing0", ListJob{std::nullopt, "x", 10})).code == Errc::kInvalidRequest);
+  // A page stays of a size that can be sent.
+  const Fake heavy(Json{{"resources", 100}, {"bytes", 1 << 20}});
+  CHECK(std::get<ListResult>(heavy.run("FAKE::Cloud::Thing0", ListJob{})).items.size() < 5);
+}
+
+TEST_CASE("only as many types have things as the config says") {
+  const Fake fake(Json{{"types", 3}, {"resources", 10}});
+  for (std::uint32_t type = 0; type < 16; ++type) CHECK(fake.things(type).size() == (type < 3 ? 10 : 0));
+  CHECK(fake.things(2)[0].native_id == "thing2-00000000");
+  const auto types = [](const Json& config) {
+    return std::get<InspectResult>(Fake(config).run("", InspectJob{})).types;
+  };
+  CHECK(types({{"types", 2}}) == std::vector<std::string>{"FAKE::Cloud::Thing0", "FAKE::Cloud::Thing1"});
+  CHECK(types({{"children", 1}}) == std::vector<std::string>{"FAKE::Cloud::Thing0", "FAKE::Cloud::Part"});
+  CHECK(Fake(Json{{"resources", 0}}).things().empty());
+}
+
+TEST_CASE("a read gives what the list gives, for the ids that exist") {
+  const Fake fake(Json{{"resources", 20}, {"types", 2}, {"children", 3}});
+  for (const auto& item : fake.things(1))
+    CHECK(std::get<Item>(fake.read("FAKE::Cloud::Thing1", item.native_id)) == item);
+  for (const auto* id :
+       {"thing0-00000020", "thing0-5", "thing0-000000005", "thing1-00000005", "thing2-00000000", "thing0-00000005-2",
+        "thing0-00000005/part-0000", "thing0-", "thing", "x", "thing-1-00000000"}) {
+    CHECK(std::get<Error>(fake.read("FAKE::Cloud::Thing0", id)).code == Errc::kNotFound);
+    CHECK(std::get<Error>(fake.read("FAKE::Cloud::Part", std::string(id) + "/part-0003")).code == Errc::kNotFound);
+  }
+  const auto answers = testing::read_all(fake.plugin, "FAKE::Cloud::Thing0", fake.config, {"thing0-00000001", "gone"});
+  CHECK(std::get<Item>(answers.at(0)).native_id == "thing0-00000001");
+  CHECK(std::get<Error>(answers.at(1)).code == Errc::kNotFound);
+}
+
+TEST_CASE("with list_properties off a list gives ids only") {
+  const Fake fake(Json{{"list_properties", false}, {"children", 2}});
+  const auto full = Fake(Json{{"children", 2}}).things();
+  const auto bare = fake.things();
+  REQUIRE(ids_of(bare) == ids_of(full));
+  for (const auto& item : bare) CHECK(item.properties.empty());
+  CHECK(std::get<Item>(fake.read("FAKE::Cloud::Thing0", full[3].native_id)) == full[3]);
+  for (const auto& item : fake.parts(full[3])) CHECK(item.properties.empty());
+}
+
+TEST_CASE("parts stand below things of the first type") {
+  const Fake fake(Json{{"resources", 4}, {"types", 2}, {"children", 20}});
+  const auto thing = fake.things()[2];
+  const auto parts = fake.parts(thing);
+  CHECK(ids_of(parts).size() == 20);
+  CHECK(parts[3].native_id == "thing0-00000002/part-0003");
+  CHECK(Json::parse(parts[3].properties)["thing"] == Json::parse(thing.properties)["name"]);
+  CHECK(Json::parse(parts[3].properties).dump() == parts[3].properties);
+  for (const auto& part : parts) CHECK(std::get<Item>(fake.read("FAKE::Cloud::Part", part.native_id)) == part);
+
+  const auto code = [&](const Parent& parent) {
+    return std::get<Error>(fake.run("FAKE::Cloud::Part", ListJob{parent, "", 10})).code;
+  };
+  CHECK(code({"FAKE::Cloud::Thing0", "thing0-00000099", "{}"}) == Errc::kNotFound);
+  CHECK(code({"FAKE::Cloud::Thing0", "thing1-00000000", "{}"}) == Errc::kNotFound);
+  CHECK(code({"FAKE::Cloud::Thing0", "thing0-00000001", "{}"}) == Errc::kInvalidRequest);  // without its parameter
+  CHECK(std::get<Error>(fake.run("FAKE::Cloud::Part", ListJob{})).code == Errc::kInvalidRequest);
+}
+
+TEST_CASE("an epoch changes its share of the things, each in its turn") {
+  const auto at = [](std::uint32_t epoch) {
+    return Fake(Json{{"resources", 10'000}, {"bytes", 0}, {"churn", 0.1}, {"epoch", epoch}}).things();
+  };
+  auto before = at(0);
+  std::set<std::string> ever_changed;
+  for (std::uint32_t epoch = 1; epoch <= 10; ++epoch) {
+    auto after = at(epoch);
+    REQUIRE(ids_of(after) == ids_of(before));
+    std::size_t changed = 0;
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      if (after[i] == before[i]) continue;
+      CHECK(after[i].uid == before[i].uid);
+      ++changed;
+      ever_changed.insert(after[i].native_id);
+    }
+    CHECK(changed > 900);
+    CHECK(changed < 1100);
+    before = std::move(after);
+  }
+  CHECK(ever_changed.size() == 10'000);
+  CHECK(at(3) == at(3));
+}
+
+TEST_CASE("an epoch replaces its share of the things") {
+  const auto make = [](std::uint32_t epoch) {
+    return Fake(Json{{"resources", 10'000}, {"bytes", 0}, {"churn_ids", 0.05}, {"epoch", epoch}, {"children", 1}});
+  };
+  const auto before = make(4).things();
+  const auto now = make(5);
+  const auto after = now.things();
+  CHECK(ids_of(after).size() == 10'000);
+  std::size_t replaced = 0;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    if (after[i] == before[i]) continue;
+    ++replaced;
+    CHECK(after[i].native_id != before[i].native_id);
+    CHECK(after[i].uid != before[i].uid);
+    CHECK(std::get<Error>(now.read("FAKE::Cloud::Thing0", before[i].native_id)).code == Errc::kNotFound);
+    CHECK(std::get<Item>(now.read("FAKE::Cloud::Thing0", after[i].native_id)) == after[i]);
+    CHECK(now.parts(after[i]).at(0).native_id == after[i].native_id + "/part-0000");
+  }
+  CHECK(replaced > 400);
+  CHECK(replaced < 600);
+}
+
+TEST_CASE("the announced filter is about the share of things that carry its tag") {
+  const Fake fake(Json{{"resources", 10'000}, {"bytes", 0}, {"filtered_share", 0.25}, {"seed", 5}});
+  std::size_t tagged = 0;
+  for (const auto& item : fake.things()) tagged += has_temp_tag(item) ? 1 : 0;
+  CHECK(tagged > 2300);
+  CHECK(tagged < 2700);
+  const auto inspection = std::get<InspectResult>(fake.run("", InspectJob{}));
+  CHECK(inspection.system == "fake:5");
+  CHECK(inspection.filters == std::vector{MatchFilter{{}, {TagMatch{{"Temp"}, "true"}}, FilterAction::kExclude}});
+
+  const Fake plain;
+  CHECK(std::get<InspectResult>(plain.run("", InspectJob{})).filters.empty());
+  for (const auto& item : plain.things()) CHECK_FALSE(has_temp_tag(item));
+}
+
+TEST_CASE("rates are shares of the calls, and a failed call can succeed when repeated") {
+  CHECK(failing_share({}, Errc::kServiceUnavailable, 100) == 0);
+  CHECK(failing_share({{"error_rate", 1}}, Errc::kServiceUnavailable, 100) == 1);
+  CHECK(failing_share({{"throttle_rate", 1}, {"error_rate", 1}}, Errc::kThrottling, 100) == 1);
+  CHECK(failing_share({{"error_rate", 0.2}, {"resources", 1}}, Errc::kServiceUnavailable, 10'000) ==
+        Approx(0.2).margin(0.02));
+  CHECK(failing_share({{"throttle_rate", 0.2}, {"resources", 1}}, Errc::kThrottling, 10'000) ==
+        Approx(0.2).margin(0.02));
+  const auto error = std::get<Error>(Fake(Json{{"throttle_rate", 1}}).run("FAKE::Cloud::Thing0", ListJob{}));
+  CHECK(error.retry_after == Millis{100});
+
+  const Fake down(Json{{"error_rate", 1}});
+  CHECK(std::get<Error>(down.run("", InspectJob{})).code == Errc::kServiceUnavailable);
+  CHECK(std::get<Error>(down.read("FAKE::Cloud::Thing0", "thing0-00000000")).code == Errc::kServiceUnavailable);
+}
+
+TEST_CASE("types that the account may not list") {
+  const Fake fake(Json{{"types", 2}, {"fail_types", {"FAKE::Cloud::Thing1"}}});
+  CHECK(std::get<Error>(fake.run("FAKE::Cloud::Thing1", ListJob{})).code == Errc::kAccessDenied);
+  CHECK(fake.things(0).size() == 100);
+  CHECK(std::holds_alternative<Item>(fake.read("FAKE::Cloud::Thing1", "thing1-00000000")));
+}
+
+TEST_CASE("latency ends with the job") {
+  const Fake fake(Json{{"latency_ms", 3'600'000}});
+  testing::FakeContext context;
+  JobResult result;
+  std::thread job([&] { result = fake.run("FAKE::Cloud::Thing0", ListJob{}, context); });
+  context.stop();
+  job.join();
+  CHECK(std::get<Error>(result).code == Errc::kCancelled);
+}
+
+TEST_CASE("mistakes in the config name the key") {
+  const std::vector<std::pair<Json, std::string>> mistakes = {
+      {{{"seed", -1}}, "config.seed"},
+      {{{"resources", "many"}}, "config.resources"},
+      {{{"types", 0}}, "config.types"},
+      {{{"types", 17}}, "config.types"},
+      {{{"page", 0}}, "config.page"},
+      {{{"bytes", 1.5}}, "config.bytes"},
+      {{{"list_properties", 1}}, "config.list_properties"},
+      {{{"error_rate", 1.1}}, "config.error_rate"},
+      {{{"throttle_rate", -0.1}}, "config.throttle_rate"},
+      {{{"churn", "0.1"}}, "config.churn"},
+      {{{"epoch", 4294967296U}}, "config.epoch"},
+      {{{"fail_types", "FAKE::Cloud::Thing0"}}, "config.fail_types"},
+      {{{"fail_types", {1}}}, "config.fail_types"},
+      {{{"state", true}}, "config.state"},
+      {{{"ressources", 1}}, "config.ressources"},
+      {Json::array(), "config"},
+  };
+  for (const auto& [config, key] : mistakes) {
+    const auto error = std::get<Error>(Fake(config).run("FAKE::Cloud::Thing0", ListJob{}));
+    CHECK(error.code == Errc::kInvalidRequest);
+    CHECK(error.message.find(key) == 0);
+  }
+  CHECK(Fake(Json{{"seed", 18446744073709551615U}, {"state", "/somewhere"}}).things().size() == 100);
+}
