@@ -1,0 +1,154 @@
+#include "coordinator/admission.h"
+
+#include <array>
+
+#include <sodium.h>
+#include <spdlog/spdlog.h>
+
+#include "coordinator/must.h"
+#include "schema/codec.h"
+
+namespace muster {
+namespace {
+
+constexpr Millis kAskAgain{1000};
+constexpr std::size_t kMaxFetches = 256;
+constexpr std::size_t kMaxRemembered = 4096;
+
+std::string sha256_hex(std::string_view bytes) {
+  std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
+  crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  std::string text(2 * digest.size() + 1, '\0');
+  sodium_bin2hex(text.data(), text.size(), digest.data(), digest.size());
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+void Admission::load() {
+  for (auto& row : must(store_.manifests())) {
+    registry_.learn(row.hash, std::make_shared<const Manifest>(std::move(row.manifest)));
+  }
+}
+
+bool Admission::on_announcement(const Announcement& announcement, const std::string& reply, TimePoint now,
+                                Effects& effects) {
+  if (auto rejection = registry_.judge(announcement, store_.fleet())) {
+    reject(announcement, reply, *rejection, effects);
+    return false;
+  }
+  if (const auto manifest = registry_.manifest(announcement.manifest)) {
+    if (manifest->ns != announcement.ns) {
+      reject(announcement, reply, {"MANIFEST", "the manifest is of namespace " + manifest->ns, true}, effects);
+      return false;
+    }
+    accept(announcement, reply, now, effects);
+    return true;
+  }
+  if (fetches_.size() >= kMaxFetches && !fetches_.contains(announcement.manifest)) fetches_.erase(fetches_.begin());
+  auto& fetch = fetches_[announcement.manifest];
+  fetch.waiting[announcement.worker] = {announcement, reply};
+  if (fetch.token.empty() || now - fetch.asked >= kAskAgain) ask(announcement.manifest, fetch, announcement, now, effects);
+  return false;
+}
+
+void Admission::ask(const std::string& hash, Fetch& fetch, const Announcement& from, TimePoint now, Effects& effects) {
+  fetch.token = Token(make_token(random_));
+  fetch.asked = now;
+  fetch.parts = {};
+  effects.at_once.push_back({subjects_.worker_control(from.ns, from.worker), subjects_.reply(from.ns, self_, fetch.token),
+                             encode(Control{store_.fleet(), SendManifest{hash}}), {}});
+}
+
+bool Admission::on_reply(const JobReply& reply, TimePoint now, Effects& effects) {
+  for (auto& [hash, fetch] : fetches_) {
+    if (fetch.token != reply.token) continue;
+    if (const auto* manifest = std::get_if<ManifestBytes>(&reply.body)) {
+      on_manifest(std::string(hash), manifest->encoded, now, effects);
+    } else if (const auto* part = std::get_if<Part>(&reply.body)) {
+      auto whole = fetch.parts.add(*part);
+      if (!whole || !*whole) return true;
+      const auto inner = decode<JobReply>(**whole);
+      const auto* bytes = inner ? std::get_if<ManifestBytes>(&inner->body) : nullptr;
+      if (bytes != nullptr) on_manifest(std::string(hash), bytes->encoded, now, effects);
+    }
+    return true;
+  }
+  return false;
+}
+
+void Admission::on_manifest(const std::string& hash, const Bytes& encoded, TimePoint now, Effects& effects) {
+  const auto waiting = std::move(fetches_.at(hash).waiting);
+  fetches_.erase(hash);
+  auto manifest = decode<Manifest>(encoded);
+  std::optional<std::string> fault;
+  if (sha256_hex(encoded) != hash) {
+    fault = "the manifest's SHA-256 is not the hash that was announced";
+  } else if (!manifest) {
+    fault = manifest.error().message;
+  } else if (!waiting.empty()) {
+    fault = manifest_fault(*manifest, waiting.begin()->second.announcement.ns);
+  }
+  if (!fault) {
+    must(store_.put_manifest({hash, *manifest, clock_.wall()}));
+    registry_.learn(hash, std::make_shared<const Manifest>(std::move(*manifest)));
+  }
+  for (const auto& [worker, one] : waiting) {
+    if (fault) {
+      reject(one.announcement, one.reply, {"MANIFEST", *fault, true}, effects);
+    } else {
+      accept(one.announcement, one.reply, now, effects);
+    }
+  }
+}
+
+void Admission::accept(const Announcement& announcement, const std::string& reply, TimePoint now, Effects& effects) {
+  last_rejection_.erase(announcement.worker);
+  const auto change = registry_.accept(announcement, now, clock_.wall());
+  if (change == Registry::Change::kJoined || change == Registry::Change::kReturned) {
+    log_.info("worker={} joined namespace={} pool={} plugin={} version={} slots={} host={}", announcement.worker.value,
+              announcement.ns, announcement.pool, announcement.plugin, announcement.version, announcement.slots,
+              announcement.host);
+    events_.emit(announcement.ns, "worker.joined", announcement.worker.value,
+                 JsonObject()
+                     .text("worker", announcement.worker.value)
+                     .text("pool", announcement.pool)
+                     .text("plugin", announcement.plugin)
+                     .text("version", announcement.version)
+                     .text("host", announcement.host)
+                     .number("pid", announcement.pid)
+                     .number("slots", announcement.slots)
+                     .take());
+  }
+  answer(reply, std::nullopt, effects);
+}
+
+void Admission::reject(const Announcement& announcement, const std::string& reply, const Rejection& why,
+                       Effects& effects) {
+  ++rejected_;
+  if (last_rejection_.size() >= kMaxRemembered) last_rejection_.clear();
+  auto& last = last_rejection_[announcement.worker];
+  if (last != why) {
+    last = why;
+    log_.warn("worker={} rejected code={} {}", announcement.worker.value, why.code, why.message);
+    const bool named = valid_namespace(announcement.ns);
+    events_.emit(named ? announcement.ns : "", "worker.rejected", announcement.worker.value,
+                 JsonObject()
+                     .text("worker", announcement.worker.value)
+                     .text("plugin", announcement.plugin)
+                     .text("host", announcement.host)
+                     .text("code", why.code)
+                     .text("message", why.message)
+                     .take());
+  }
+  answer(reply, why, effects);
+}
+
+void Admission::answer(const std::string& reply, std::optional<Rejection> rejected, Effects& effects) const {
+  if (reply.empty()) return;
+  effects.after_commit.push_back(
+      {reply, {}, encode(AnnouncementReply{store_.fleet(), self_, std::move(rejected), {}}), {}});
+}
+
+}  // namespace muster

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <spdlog/fwd.h>
+
+#include "coordinator/effects.h"
+#include "coordinator/event_log.h"
+#include "coordinator/parts.h"
+#include "coordinator/registry.h"
+#include "coordinator/store.h"
+#include "schema/subjects.h"
+
+namespace muster {
+
+/// Lets workers in: judges announcements, fetches each manifest once, answers. An announcement with an unknown
+/// manifest waits for it; the worker asks again in the meantime. Store errors are thrown as StoreFailure.
+/// Thread: loop thread only.
+class Admission {
+ public:
+  Admission(const Subjects& subjects, CoordinatorId self, Store& store, Registry& registry, EventLog& events,
+            Random& random, const Clock& clock, spdlog::logger& log)
+      : subjects_(subjects), self_(std::move(self)), store_(store), registry_(registry), events_(events),
+        random_(random), clock_(clock), log_(log) {}
+
+  /// Manifests of former times.
+  void load();
+  /// Returns whether the worker is in.
+  bool on_announcement(const Announcement& announcement, const std::string& reply, TimePoint now, Effects& effects);
+  /// Whether the reply's token is one of ours: a manifest, or a part of one.
+  bool on_reply(const JobReply& reply, TimePoint now, Effects& effects);
+
+  [[nodiscard]] std::uint64_t rejected() const { return rejected_; }
+
+ private:
+  struct Waiting {
+    Announcement announcement;
+    std::string reply;
+  };
+  struct Fetch {
+    Token token;
+    TimePoint asked;
+    std::map<WorkerId, Waiting> waiting;
+    PartAssembler parts;
+  };
+
+  void ask(const std::string& hash, Fetch& fetch, const Announcement& from, TimePoint now, Effects& effects);
+  void on_manifest(const std::string& hash, const Bytes& encoded, TimePoint now, Effects& effects);
+  void accept(const Announcement& announcement, const std::string& reply, TimePoint now, Effects& effects);
+  void reject(const Announcement& announcement, const std::string& reply, const Rejection& why, Effects& effects);
+  void answer(const std::string& reply, std::optional<Rejection> rejected, Effects& effects) const;
+
+  const Subjects& subjects_;
+  CoordinatorId self_;
+  Store& store_;
+  Registry& registry_;
+  EventLog& events_;
+  Random& random_;
+  const Clock& clock_;
+  spdlog::logger& log_;
+  std::map<std::string, Fetch> fetches_;           // by hash
+  std::map<WorkerId, Rejection> last_rejection_;   // an event only when it is news; bounded
+  std::uint64_t rejected_ = 0;
+};
+
+}  // namespace muster

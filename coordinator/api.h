@@ -1,0 +1,77 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "coordinator/discovery.h"
+#include "coordinator/publisher.h"
+
+namespace muster {
+
+/// Counts that could hide a loss, and what else `muster status` shows of the coordinator itself.
+struct CoordinatorStatus {
+  CoordinatorId id;
+  WallTime started;
+  BusStatus bus;
+  std::uint64_t malformed = 0;      // messages that could not be decoded
+  std::uint64_t unknown_workers = 0;  // heartbeats of workers that have not announced
+  std::uint64_t store_failures = 0;
+};
+
+class ApiRequest;
+
+/// Answers muster.api.<verb>: JSON in, JSON out. Reads the store and the other parts; what changes something asks them.
+/// Store errors are answered as STORE_UNAVAILABLE. Thread: loop thread only.
+class Api {
+ public:
+  struct Parts {
+    const Config& config;
+    const Subjects& subjects;
+    Store& store;
+    Registry& registry;
+    Dispatcher& dispatcher;
+    Discovery& discovery;
+    Publisher& publisher;
+    const CoordinatorStatus& status;
+  };
+  explicit Api(Parts parts) : p_(parts) {}
+
+  /// The answer to one request; never fails: errors are answers `{"error":{"code","message","where"}}`.
+  JsonText answer(std::string_view verb, std::string_view body, Effects& effects);
+
+ private:
+  using Handler = Result<JsonText> (Api::*)(ApiRequest&, Effects&);
+  struct Verb {
+    std::string_view name;
+    Handler handler;
+  };
+  static const Verb kVerbs[];
+
+  Result<JsonText> resources(ApiRequest& request, Effects&);
+  Result<JsonText> resource(ApiRequest& request, Effects&);
+  Result<JsonText> counts(ApiRequest& request, Effects&);
+  Result<JsonText> targets(ApiRequest& request, Effects&);
+  Result<JsonText> accept_target(ApiRequest& request, Effects&);
+  Result<JsonText> plugins(ApiRequest& request, Effects&);
+  Result<JsonText> workers(ApiRequest& request, Effects&);
+  Result<JsonText> drain_worker(ApiRequest& request, Effects& effects);
+  Result<JsonText> types(ApiRequest& request, Effects&);
+  Result<JsonText> schema(ApiRequest& request, Effects&);
+  Result<JsonText> discover(ApiRequest& request, Effects&);
+  Result<JsonText> runs(ApiRequest& request, Effects&);
+  Result<JsonText> run(ApiRequest& request, Effects&);
+  Result<JsonText> events(ApiRequest& request, Effects&);
+  Result<JsonText> status(ApiRequest& request, Effects&);
+
+  [[nodiscard]] JsonText run_object(const RunRow& row) const;
+  [[nodiscard]] nlohmann::json checks();
+
+  Parts p_;
+};
+
+/// One line of `resources -o ndjson`.
+JsonText resource_line(const ResourceView& resource);
+
+}  // namespace muster

@@ -1,0 +1,150 @@
+#include "coordinator/canonical.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace muster {
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+/// One pass over the text; every member returns false at the first thing that is not canonical.
+class CanonicalScanner {
+ public:
+  explicit CanonicalScanner(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
+
+  bool whole_object() { return peek() == '{' && object(0) && at_ == end_; }
+
+ private:
+  [[nodiscard]] char peek() const { return at_ < end_ ? *at_ : '\0'; }
+  bool take(char expected) {
+    if (peek() != expected) return false;
+    ++at_;
+    return true;
+  }
+  bool literal(std::string_view word) {
+    if (std::string_view(at_, static_cast<std::size_t>(end_ - at_)).substr(0, word.size()) != word) return false;
+    at_ += word.size();
+    return true;
+  }
+
+  bool value(int depth) {
+    switch (peek()) {
+      case '{': return object(depth + 1);
+      case '[': return array(depth + 1);
+      case '"': return string();
+      case 't': return literal("true");
+      case 'f': return literal("false");
+      case 'n': return literal("null");
+      default: return integer();
+    }
+  }
+
+  bool object(int depth) {
+    if (depth > kMaxDepth || !take('{')) return false;
+    if (take('}')) return true;
+    std::string_view before;
+    for (bool first = true;; first = false) {
+      const char* begin = at_ + 1;
+      if (!string()) return false;
+      const std::string_view key(begin, static_cast<std::size_t>(at_ - 1 - begin));
+      // An escape would make the order of the bytes differ from the order of the keys.
+      if (key.find('\\') != std::string_view::npos || (!first && key <= before)) return false;
+      before = key;
+      if (!take(':') || !value(depth)) return false;
+      if (take('}')) return true;
+      if (!take(',')) return false;
+    }
+  }
+
+  bool array(int depth) {
+    if (depth > kMaxDepth || !take('[')) return false;
+    if (take(']')) return true;
+    for (;;) {
+      if (!value(depth)) return false;
+      if (take(']')) return true;
+      if (!take(',')) return false;
+    }
+  }
+
+  bool string() {
+    if (!take('"')) return false;
+    while (at_ < end_) {
+      const char c = *at_++;
+      if (c == '"') return true;
+      if (static_cast<unsigned char>(c) < 0x20) return false;
+      if (c == '\\') {
+        const char escaped = peek();
+        if (escaped != '"' && escaped != '\\' && escaped != 'b' && escaped != 'f' && escaped != 'n' &&
+            escaped != 'r' && escaped != 't') {
+          return false;
+        }
+        ++at_;
+      }
+    }
+    return false;
+  }
+
+  bool integer() {
+    const bool negative = take('-');
+    const char* begin = at_;
+    while (at_ < end_ && *at_ >= '0' && *at_ <= '9') ++at_;
+    const auto digits = at_ - begin;
+    if (digits == 0 || digits > 18) return false;
+    if (*begin == '0' && (digits > 1 || negative)) return false;
+    const char next = peek();
+    return next != '.' && next != 'e' && next != 'E';
+  }
+
+  const char* at_;
+  const char* end_;
+};
+
+}  // namespace
+
+bool is_canonical_object(std::string_view text) { return CanonicalScanner(text).whole_object(); }
+
+Result<JsonText> canonical_object(std::string_view text) {
+  // The parser recurses per level, so depth is bounded here, before it starts.
+  int depth = 0;
+  auto limit_depth = [&depth](int, nlohmann::json::parse_event_t event, nlohmann::json&) {
+    using Event = nlohmann::json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) ++depth;
+    if (event == Event::object_end || event == Event::array_end) --depth;
+    if (depth > 8 * kMaxDepth) throw std::length_error("nested more than 512 levels deep");
+    return true;
+  };
+  try {
+    const auto json = nlohmann::json::parse(text, limit_depth);
+    if (!json.is_object()) return Error{Errc::kMalformed, std::string("not an object but ") + json.type_name()};
+    return json.dump();
+  } catch (const std::exception& e) {  // the library reports bad text by exception; here it is an expected outcome
+    return Error{Errc::kMalformed, e.what()};
+  }
+}
+
+void append_json_string(std::string& out, std::string_view text) {
+  static constexpr std::array<char, 16> kHex = {'0', '1', '2', '3', '4', '5', '6', '7',
+                                                '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+  out += '"';
+  for (const char c : text) {
+    switch (c) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20) {
+          out += "\\u00";
+          out += kHex[static_cast<unsigned char>(c) >> 4];
+          out += kHex[c & 15];
+        } else {
+          out += c;
+        }
+    }
+  }
+  out += '"';
+}
+
+}  // namespace muster

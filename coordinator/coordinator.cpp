@@ -1,0 +1,322 @@
+#include "coordinator/coordinator.h"
+
+#include <algorithm>
+
+#include <spdlog/spdlog.h>
+
+#include "coordinator/must.h"
+#include "schema/codec.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kReceiveAtOnce = 2048;
+constexpr int kReceivesPerTurn = 16;
+constexpr std::size_t kMaxUncommitted = 10'000;  // rows; larger transactions gain nothing
+constexpr Millis kMaxDirty{200};                 // age of the oldest uncommitted write
+constexpr Millis kStall{1000};                   // a turn that comes so late has kept everybody waiting
+constexpr Millis kExpiryEvery{250};
+constexpr Millis kOncePer{1000};
+constexpr Millis kMaxRecoverPause{10'000};
+
+}  // namespace
+
+/// Everything that is built from the store and can be built again.
+struct Coordinator::Core {
+  Core(Coordinator& c)
+      : events(c.store_, c.clock_),
+        dispatcher(c.config_, c.subjects_, c.store_.fleet(), c.status_.id, registry, limiter, c.random_),
+        admission(c.subjects_, c.status_.id, c.store_, registry, events, c.random_, c.clock_, *c.log_),
+        publisher(c.config_, c.subjects_, c.store_, c.bus_.inbox(), *c.log_),
+        discovery({c.config_, c.store_, registry, dispatcher, limiter, events, c.clock_, *c.log_}, c.random_),
+        api({c.config_, c.subjects_, c.store_, registry, dispatcher, discovery, publisher, c.status_}) {}
+
+  Registry registry;
+  Limiter limiter;
+  EventLog events;
+  Dispatcher dispatcher;
+  Admission admission;
+  Publisher publisher;
+  Discovery discovery;
+  Api api;
+};
+
+Coordinator::Coordinator(const Config& config, Store& store, Bus& bus, const Clock& clock, Random& random,
+                         std::shared_ptr<spdlog::logger> log)
+    : config_(config), store_(store), bus_(bus), clock_(clock), random_(random), log_(std::move(log)),
+      subjects_(config.prefix) {
+  status_.id = CoordinatorId(make_token(random_));
+  status_.started = clock_.wall();
+}
+
+Coordinator::~Coordinator() = default;
+
+Result<void> Coordinator::subscribe() {
+  const std::tuple<std::string, std::string_view, Handler> table[] = {
+      {subjects_.replies(status_.id), {}, &Coordinator::on_reply},
+      {subjects_.results(), kCoordinatorsGroup, &Coordinator::on_result},
+      {subjects_.announces(), {}, &Coordinator::on_announcement},
+      {subjects_.heartbeats(), {}, &Coordinator::on_heartbeat},
+      {subjects_.apis(), kCoordinatorsGroup, &Coordinator::on_api},
+      {bus_.inbox() + ".>", {}, &Coordinator::on_inbox},
+  };
+  for (const auto& [subject, queue, handler] : table) {
+    const auto id = bus_.subscribe(subject, queue);
+    if (!id) return id.error();
+    routes_[*id] = handler;
+  }
+  return {};
+}
+
+Result<void> Coordinator::start() {
+  const auto now = clock_.now();
+  last_turn_ = now;
+  connections_ = bus_.status().connections;
+  if (auto subscribed = subscribe(); !subscribed) return subscribed;
+  try {
+    build_core(now);
+    commit_and_publish(now);
+  } catch (const StoreFailure& failure) {
+    return failure.error();
+  }
+  return {};
+}
+
+void Coordinator::build_core(TimePoint now) {
+  core_ = std::make_unique<Core>(*this);
+  core_->admission.load();
+  core_->publisher.start(now, effects_);
+  core_->discovery.start(now);
+  roll_call();
+}
+
+void Coordinator::recover(const Error& error, TimePoint now) {
+  ++status_.store_failures;
+  log_->error("the store failed, everything since the last commit is taken back: {}", error.message);
+  store_.rollback();
+  effects_ = {};
+  recover_pause_ = std::clamp(recover_pause_ * 2, Millis(200), kMaxRecoverPause);
+  recover_at_ = now + recover_pause_;
+}
+
+void Coordinator::roll_call() {
+  last_rollcall_ = clock_.now();
+  effects_.at_once.push_back({subjects_.rollcall(), {}, encode(RollCall{store_.fleet(), status_.id}), {}});
+}
+
+void Coordinator::watch_connection(TimePoint now) {
+  status_.bus = bus_.status();
+  const bool reconnected = status_.bus.connections != connections_;
+  const bool stalled = now - last_turn_ > kStall;
+  last_turn_ = now;
+  if (!reconnected && !stalled) return;
+  core_->registry.grace(now);
+  core_->dispatcher.grace(now);
+  if (!reconnected) return;
+  connections_ = status_.bus.connections;
+  core_->publisher.reconnect(now);
+  roll_call();
+}
+
+void Coordinator::turn() {
+  const auto now = clock_.now();
+  try {
+    if (recover_at_ != TimePoint::max()) {
+      if (now < recover_at_) return;
+      recover_at_ = TimePoint::max();
+      build_core(now);
+    }
+    watch_connection(now);
+    const bool drained = drain_inbox(now);
+    decide(now, drained ? Dispatcher::Lateness::kJudge : Dispatcher::Lateness::kSkip);
+    commit_and_publish(now);
+    if (recover_pause_.count() > 0 && store_.uncommitted() == 0) recover_pause_ = Millis(0);
+  } catch (const StoreFailure& failure) {
+    recover(failure.error(), now);
+  }
+}
+
+bool Coordinator::drain_inbox(TimePoint now) {
+  for (int i = 0; i < kReceivesPerTurn; ++i) {
+    inbox_.clear();
+    const auto count = bus_.receive(inbox_, kReceiveAtOnce);
+    for (const auto& message : inbox_) {
+      const auto route = routes_.find(message.subscription);
+      if (route != routes_.end()) (this->*route->second)(message, now);
+    }
+    inbox_.clear();
+    if (count < kReceiveAtOnce) return true;
+    if (store_.uncommitted() >= kMaxUncommitted) return false;
+  }
+  return false;
+}
+
+void Coordinator::decide(TimePoint now, Dispatcher::Lateness lateness) {
+  if (now >= next_expiry_ && lateness == Dispatcher::Lateness::kJudge) {
+    next_expiry_ = now + kExpiryEvery;
+    for (const auto& departure : core_->registry.expire(now)) report_departure(departure, now);
+  }
+  // What ended makes room for what comes next, and that goes out with the same write.
+  for (auto& outcome : core_->dispatcher.take_outcomes()) core_->discovery.take(std::move(outcome));
+  core_->discovery.tick(now, effects_);
+  core_->dispatcher.tick(now, lateness, effects_);
+  report_notices();
+}
+
+void Coordinator::commit_and_publish(TimePoint now) {
+  publish(effects_.at_once);
+  if (store_.uncommitted() > 0) {
+    if (dirty_since_ == TimePoint{}) dirty_since_ = now;
+    const bool due = !effects_.after_commit.empty() || store_.uncommitted() >= kMaxUncommitted ||
+                     now - dirty_since_ >= kMaxDirty || core_->discovery.active() == nullptr;
+    if (!due) return;
+    core_->publisher.note_published();
+    must(store_.commit());
+    dirty_since_ = {};
+  }
+  publish(effects_.after_commit);
+  core_->publisher.pump(now, effects_);
+  publish(effects_.at_once);
+}
+
+void Coordinator::publish(std::vector<Outgoing>& messages) {
+  for (const auto& message : messages) {
+    const auto sent = bus_.publish(message);
+    if (sent || sent.error().code == Errc::kDisconnected) continue;  // leases and windows send again what is lost
+    log_->error("cannot publish on {}: {}", message.subject, sent.error().message);
+  }
+  messages.clear();
+}
+
+void Coordinator::report_departure(const Registry::Departure& departure, TimePoint now) {
+  const bool left = departure.change == Registry::Change::kLeft;
+  log_->info("worker={} {} namespace={} pool={}", departure.worker.value, left ? "left" : "lost", departure.lane.ns,
+             departure.lane.pool);
+  core_->dispatcher.on_worker_lost(departure.worker, now, effects_);
+  core_->events.emit(departure.lane.ns, left ? "worker.left" : "worker.lost", departure.worker.value,
+                     JsonObject().text("worker", departure.worker.value).text("pool", departure.lane.pool).take());
+}
+
+void Coordinator::report_notices() {
+  for (const auto& n : core_->dispatcher.take_notices()) {
+    const std::string_view what = n.kind == JobNotice::Kind::kRetried  ? "job.retried"
+                                  : n.kind == JobNotice::Kind::kFailed ? "job.failed"
+                                                                       : "job.rejected";
+    log_->info("job={} worker={} attempt={} {} operation={} type={} target={} code={} {}", n.job.value, n.worker.value,
+               n.attempt, what, n.operation, n.type, n.target, errc_name(n.error.code), n.error.message);
+    core_->events.emit(n.ns, what, n.job.value,
+                       JsonObject()
+                           .text("job", n.job.value)
+                           .text("operation", n.operation)
+                           .text("target", n.target)
+                           .text("type", n.type)
+                           .text("worker", n.worker.value)
+                           .number("attempt", n.attempt)
+                           .text("code", errc_name(n.error.code))
+                           .text("message", n.error.message)
+                           .take());
+  }
+}
+
+template <typename T>
+std::optional<T> Coordinator::decoded(const Message& message, TimePoint now) {
+  auto value = decode<T>(message.data);
+  if (value) return std::move(*value);
+  ++status_.malformed;
+  if (now - last_complaint_ >= kOncePer) {
+    last_complaint_ = now;
+    log_->warn("malformed message on {} ({} bytes): {}; {} so far", message.subject, message.data.size(),
+               value.error().message, status_.malformed);
+  }
+  return std::nullopt;
+}
+
+void Coordinator::on_reply(const Message& message, TimePoint now) {
+  if (message.no_responders) {
+    const auto token = subject_token(message.subject, subjects_.prefix(), 3);
+    core_->dispatcher.on_no_responders(Token(std::string(token)), now, effects_);
+    return;
+  }
+  auto reply = decoded<JobReply>(message, now);
+  if (!reply || core_->admission.on_reply(*reply, now, effects_)) return;
+  core_->dispatcher.on_reply(std::move(*reply), now, effects_);
+}
+
+void Coordinator::on_result(const Message& message, TimePoint now) {
+  const auto reply = decoded<JobReply>(message, now);
+  if (!reply || message.reply.empty()) return;
+  const bool ours = reply->fleet == store_.fleet();
+  ResultAck ack{reply->job, reply->token, Verdict::kRefused, ours ? "no such job" : "the result is of another fleet"};
+  effects_.after_commit.push_back({std::string(message.reply), {}, encode(ack), {}});
+}
+
+void Coordinator::on_announcement(const Message& message, TimePoint now) {
+  const auto announcement = decoded<Announcement>(message, now);
+  if (!announcement) return;
+  if (core_->admission.on_announcement(*announcement, std::string(message.reply), now, effects_)) {
+    core_->dispatcher.on_lane_changed({announcement->ns, announcement->pool});
+  }
+}
+
+void Coordinator::on_heartbeat(const Message& message, TimePoint now) {
+  const auto heartbeat = decoded<Heartbeat>(message, now);
+  if (!heartbeat) return;
+  const auto* worker = core_->registry.find(heartbeat->worker);
+  if (worker == nullptr) {
+    ++status_.unknown_workers;
+    if (now - last_rollcall_ >= kOncePer) roll_call();
+    return;
+  }
+  const auto change = core_->registry.heartbeat(*heartbeat, now);
+  core_->dispatcher.on_heartbeat(*heartbeat, now, effects_);
+  core_->dispatcher.on_lane_changed(worker->lane());
+  if (change == Registry::Change::kDraining || change == Registry::Change::kReturned) {
+    const bool draining = change == Registry::Change::kDraining;
+    core_->events.emit(heartbeat->ns, draining ? "worker.draining" : "worker.joined", heartbeat->worker.value,
+                       JsonObject().text("worker", heartbeat->worker.value).text("pool", worker->announcement.pool).take());
+  }
+}
+
+void Coordinator::on_api(const Message& message, TimePoint) {
+  if (message.reply.empty()) return;
+  const auto verb = message.subject.substr(subjects_.api("").size());
+  const auto before = store_.uncommitted();
+  auto answer = core_->api.answer(verb, message.data, effects_);
+  const auto limit = bus_.status().max_payload;
+  if (answer.size() > limit) {
+    answer = R"({"error":{"code":"TOO_LARGE","message":"the answer is larger than a message may be","where":"api"}})";
+  }
+  // What an answer promises is durable before it is given.
+  auto& when = store_.uncommitted() == before ? effects_.at_once : effects_.after_commit;
+  when.push_back({std::string(message.reply), {}, std::move(answer), {}});
+}
+
+void Coordinator::on_inbox(const Message& message, TimePoint now) {
+  core_->publisher.on_reply(message.subject.substr(bus_.inbox().size() + 1), message, now);
+}
+
+TimePoint Coordinator::next_due() const {
+  if (recover_at_ != TimePoint::max()) return recover_at_;
+  auto due = std::min({core_->dispatcher.next_due(), core_->discovery.next_due(), core_->publisher.next_due()});
+  if (!core_->registry.workers().empty()) due = std::min(due, next_expiry_);
+  if (store_.uncommitted() > 0) due = std::min(due, dirty_since_ + kMaxDirty);
+  return due;
+}
+
+bool Coordinator::idle() const {
+  return recover_at_ == TimePoint::max() && core_->discovery.active() == nullptr && !core_->discovery.queued();
+}
+
+void Coordinator::stop() {
+  try {
+    core_->publisher.note_published();
+    if (store_.uncommitted() > 0) must(store_.commit());
+    core_->publisher.pump(clock_.now(), effects_);
+    publish(effects_.at_once);
+  } catch (const StoreFailure& failure) {
+    log_->error("the last writes are lost: {}", failure.what());
+    store_.rollback();
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include <spdlog/fwd.h>
+
+#include "coordinator/admission.h"
+#include "coordinator/api.h"
+
+namespace muster {
+
+/// The coordinator: owns all state, on one thread. A turn drains the inbox, decides, commits, publishes. Clock, bus,
+/// store and randomness are passed in, so a turn is the same in the product and in the simulator.
+/// Thread: loop thread only.
+class Coordinator {
+ public:
+  Coordinator(const Config& config, Store& store, Bus& bus, const Clock& clock, Random& random,
+              std::shared_ptr<spdlog::logger> log);
+  ~Coordinator();
+
+  /// Subscribes, takes up what is durable, and asks workers to announce themselves.
+  /// errors   as Bus::subscribe; kStoreUnavailable
+  Result<void> start();
+
+  /// Takes what has come and does what is due. A store that fails costs the turn: it is rolled back, and what was in
+  /// memory is built anew from what is durable.
+  void turn();
+
+  /// When turn() has something to do even if nothing comes.
+  [[nodiscard]] TimePoint next_due() const;
+
+  /// Writes what is still open; the last call.
+  void stop();
+
+  [[nodiscard]] const CoordinatorStatus& status() const { return status_; }
+  [[nodiscard]] bool idle() const;  // no run is active or waits
+
+ private:
+  struct Core;
+  using Handler = void (Coordinator::*)(const Message&, TimePoint);
+
+  Result<void> subscribe();
+  void build_core(TimePoint now);
+  void recover(const Error& error, TimePoint now);
+  void watch_connection(TimePoint now);
+  bool drain_inbox(TimePoint now);
+  void decide(TimePoint now, Dispatcher::Lateness lateness);
+  void commit_and_publish(TimePoint now);
+  void publish(std::vector<Outgoing>& messages);
+  void roll_call();
+  void report_departure(const Registry::Departure& departure, TimePoint now);
+  void report_notices();
+
+  // routes: one for each kind of subject
+  void on_reply(const Message& message, TimePoint now);
+  void on_result(const Message& message, TimePoint now);
+  void on_announcement(const Message& message, TimePoint now);
+  void on_heartbeat(const Message& message, TimePoint now);
+  void on_api(const Message& message, TimePoint now);
+  void on_inbox(const Message& message, TimePoint now);
+
+  template <typename T>
+  std::optional<T> decoded(const Message& message, TimePoint now);
+
+  const Config& config_;
+  Store& store_;
+  Bus& bus_;
+  const Clock& clock_;
+  Random& random_;
+  std::shared_ptr<spdlog::logger> log_;
+  Subjects subjects_;
+  CoordinatorStatus status_;
+  std::map<SubscriptionId, Handler> routes_;
+  std::unique_ptr<Core> core_;
+  Effects effects_;
+  std::vector<Message> inbox_;
+  TimePoint last_turn_;
+  TimePoint dirty_since_;          // of the oldest uncommitted write
+  TimePoint next_expiry_;
+  TimePoint last_rollcall_;
+  TimePoint last_complaint_;       // about malformed messages: at most one line a second
+  TimePoint recover_at_ = TimePoint::max();
+  Millis recover_pause_{0};
+  std::uint64_t connections_ = 0;
+};
+
+}  // namespace muster

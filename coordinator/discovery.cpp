@@ -1,0 +1,232 @@
+#include "coordinator/discovery.h"
+
+#include <algorithm>
+
+#include <spdlog/spdlog.h>
+
+#include "coordinator/must.h"
+#include "schema/subjects.h"
+
+namespace muster {
+namespace {
+
+constexpr Millis kWaitForWorkers{10'000};
+constexpr Millis kProgressEvery{2000};
+
+}  // namespace
+
+void Discovery::start(TimePoint now) {
+  sync_targets();
+  workers_until_ = now + kWaitForWorkers;
+  const auto unfinished = must(s_.store.unfinished_runs());
+  for (const auto& row : unfinished) {
+    const auto scope = RunScope::parse(row.scope);
+    if (!queued_) {
+      queued_ = row;
+      queued_scope_ = scope;
+      s_.log.info("run={} did not end: it starts again", row.id.value);
+    } else {  // one run takes the others in, and they end with a word of it
+      queued_scope_.merge(scope);
+      auto ended = row;
+      ended.state = "failed";
+      ended.finished_at = s_.clock.wall();
+      ended.report = JsonObject()
+                         .text("run", row.id.value)
+                         .text("state", "failed")
+                         .text("trigger", row.trigger)
+                         .text("finished_at", rfc3339(*ended.finished_at))
+                         .number("duration_ms", 0)
+                         .raw("scans", "[]")
+                         .raw("problems", "[{\"target\":\"\",\"type\":\"\",\"code\":\"MERGED\",\"message\":\"taken in by run " +
+                                              queued_->id.value + "\"}]")
+                         .take();
+      must(s_.store.put_run(ended));
+    }
+  }
+  queue({}, "start");
+  const auto targets = must(s_.store.targets());
+  for (const auto& target : targets) due_[target.name] = TimePoint::max();
+}
+
+void Discovery::sync_targets() {
+  auto rows = must(s_.store.targets());
+  for (const auto& config : s_.config.targets) {
+    auto row = std::ranges::find(rows, config.name, &TargetRow::name);
+    if (row == rows.end() && !config.renamed_from.empty()) row = std::ranges::find(rows, config.renamed_from, &TargetRow::name);
+    if (row == rows.end()) {
+      TargetRow fresh;
+      fresh.id = TargetId(make_ulid(s_.clock.wall(), random_));
+      fresh.config = config.config;
+      row = rows.insert(rows.end(), std::move(fresh));
+    }
+    update_target(*row, config);
+  }
+  for (auto& row : rows) {
+    if (std::ranges::find(s_.config.targets, row.name, &TargetConfig::name) != s_.config.targets.end()) continue;
+    if (row.state == TargetState::kRemoved) continue;
+    row.state = TargetState::kRemoved;
+    must(s_.store.put_target(row));
+    mark_stale(row);
+    s_.events.emit(row.ns, "target.changed", row.name, JsonObject().text("target", row.name).text("is", "removed").take());
+  }
+}
+
+void Discovery::update_target(TargetRow& row, const TargetConfig& config) {
+  const bool known = !row.name.empty();
+  const bool moved = known && (row.config != config.config || row.ns != config.ns || row.pool != config.pool);
+  const bool back = row.state == TargetState::kRemoved;
+  const bool renamed = known && row.name != config.name;
+  row.name = config.name;
+  row.ns = config.ns;
+  row.pool = config.pool;
+  row.config = config.config;
+  row.discover = config.discover;
+  row.interval = config.interval;
+  row.filters = config.filters;
+  if (back) row.state = TargetState::kActive;
+  // Without rows there is nothing that could belong to something else.
+  const bool changed = moved && row.resources > 0;
+  if (changed) row.state = TargetState::kChanged;
+  if (moved && !changed) row.system.clear();
+  must(s_.store.put_target(row));
+  if (changed) mark_stale(row);
+  if (changed || back || renamed) {
+    const std::string_view is = changed ? "configuration changed" : renamed ? "renamed" : "back";
+    s_.events.emit(row.ns, "target.changed", row.name, JsonObject().text("target", row.name).text("is", is).take());
+  }
+}
+
+void Discovery::mark_stale(const TargetRow& target) {
+  for (auto& scan : must(s_.store.scans(target.id))) {
+    if (scan.stale) continue;
+    scan.stale = true;
+    must(s_.store.put_scan(scan));
+  }
+}
+
+Result<Discovery::Trigger> Discovery::accept_target(const std::string& name) {
+  for (auto& row : must(s_.store.targets())) {
+    if (row.name != name) continue;
+    if (row.state == TargetState::kChanged) {
+      row.state = TargetState::kActive;
+      row.system.clear();
+      must(s_.store.put_target(row));
+      s_.events.emit(row.ns, "target.changed", row.name, JsonObject().text("target", row.name).text("is", "accepted").take());
+    }
+    return trigger({{name}, {}}, "user");
+  }
+  return Error{Errc::kNotFound, "no target is named '" + name + "': `muster targets` lists them", {}, 0};
+}
+
+Result<Discovery::Trigger> Discovery::trigger(const RunScope& scope, const std::string& reason) {
+  const auto targets = must(s_.store.targets());
+  for (const auto& name : scope.targets) {
+    const auto row = std::ranges::find(targets, name, &TargetRow::name);
+    if (row == targets.end() || row->state == TargetState::kRemoved) {
+      return Error{Errc::kNotFound, "no target is named '" + name + "': `muster targets` lists them", {}, 0};
+    }
+  }
+  for (const auto& type : scope.types) {
+    const auto manifest = s_.registry.latest_manifest(namespace_of(type)).second;
+    if (!manifest || std::ranges::find(manifest->types, type, &TypeDescriptor::name) == manifest->types.end()) {
+      return Error{Errc::kNotFound, "no plugin serves type '" + type + "': `muster types` lists them", {}, 0};
+    }
+  }
+  const bool merged = queued_.has_value();
+  queue(scope, reason);
+  return Trigger{queued_->id, merged};
+}
+
+void Discovery::queue(const RunScope& scope, const std::string& reason) {
+  if (queued_) {
+    queued_scope_.merge(scope);
+  } else {
+    queued_.emplace();
+    queued_->id = RunId(make_ulid(s_.clock.wall(), random_));
+    queued_->trigger = reason;
+    queued_->report = "{}";
+    queued_scope_ = scope;
+  }
+  queued_->state = "queued";
+  queued_->scope = queued_scope_.json();
+  must(s_.store.put_run(*queued_));
+}
+
+bool Discovery::workers_ready(const std::vector<TargetRow>& targets) {
+  std::size_t expected = 0;
+  for (const auto& worker : s_.config.workers) expected += static_cast<std::size_t>(worker.count);
+  std::size_t active = 0;
+  for (const auto& [id, worker] : s_.registry.workers()) active += worker.state == WorkerState::kActive ? 1 : 0;
+  return active >= expected && std::ranges::all_of(targets, [&](const TargetRow& target) {
+    return s_.registry.serves({target.ns, target.pool}, {});
+  });
+}
+
+void Discovery::begin(TimePoint now) {
+  std::vector<TargetRow> targets;
+  for (auto& row : must(s_.store.targets())) {
+    const bool named = std::ranges::find(queued_scope_.targets, row.name) != queued_scope_.targets.end();
+    const bool wanted = queued_scope_.targets.empty() ? row.discover : named;
+    const bool has_type = queued_scope_.types.empty() || std::ranges::any_of(queued_scope_.types, [&](const auto& type) {
+      return namespace_of(type) == row.ns;
+    });
+    if (wanted && has_type && row.state != TargetState::kRemoved) targets.push_back(std::move(row));
+  }
+  if (first_ && now < workers_until_ && !workers_ready(targets)) return;
+  first_ = false;
+  auto row = std::move(*queued_);
+  queued_.reset();
+  active_ = std::make_unique<Run>(s_, std::move(row), std::exchange(queued_scope_, {}), next_owner_++);
+  next_progress_ = now + kProgressEvery;
+  for (const auto& target : targets) {
+    const auto interval = target.interval.count() > 0 ? target.interval : s_.config.discovery_interval;
+    due_[target.name] = interval.count() > 0 && target.discover ? now + interval : TimePoint::max();
+    const auto limit = s_.config.limits.requests_per_second;
+    double announced = 0;
+    for (const auto* worker : s_.registry.lane({target.ns, target.pool})) {
+      announced = std::max(announced, worker->announcement.max_requests_per_second);
+    }
+    s_.limiter.set_rate(target.ns, target.id, limit > 0 ? limit : announced, now);
+  }
+  active_->start(std::move(targets), now);
+}
+
+void Discovery::take(JobOutcome outcome) {
+  if (active_ && outcome.owner == active_->owner()) active_->take(std::move(outcome));
+}
+
+void Discovery::tick(TimePoint now, Effects& effects) {
+  if (active_) {
+    active_->advance(now);
+    if (!active_->finished() && now >= active_->deadline()) {
+      active_->abort(errc_name(Errc::kTimeout), "the run's deadline has come", effects);
+    }
+    if (active_->finished()) {
+      s_.log.info("run={} state={}", active_->row().id.value, active_->row().state);
+      active_.reset();
+    } else if (now >= next_progress_) {
+      next_progress_ = now + kProgressEvery;
+      auto progress = active_->progress();
+      if (progress != last_progress_) s_.events.emit({}, "run.progress", active_->row().id.value, progress);
+      last_progress_ = std::move(progress);
+    }
+  }
+  RunScope due;
+  for (auto& [target, when] : due_) {
+    if (when > now) continue;
+    when = TimePoint::max();
+    due.targets.push_back(target);
+  }
+  if (!due.targets.empty()) queue(due, "interval");
+  if (!active_ && queued_) begin(now);
+}
+
+TimePoint Discovery::next_due() const {
+  auto due = TimePoint::max();
+  for (const auto& [target, when] : due_) due = std::min(due, when);
+  if (active_) return std::min({due, active_->deadline(), next_progress_});
+  if (queued_) due = std::min(due, workers_until_);
+  return due;
+}
+
+}  // namespace muster

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/run.h"
+
+namespace muster {
+
+/// When runs begin, over what, and which one: one run at a time, one more waiting that takes in what is asked for
+/// meanwhile. Store errors are thrown as StoreFailure. Thread: loop thread only.
+class Discovery {
+ public:
+  struct Trigger {
+    RunId run;
+    bool merged = false;  // into a run that waits already
+  };
+
+  Discovery(RunServices services, Random& random) : s_(services), random_(random) {}
+
+  /// Brings the targets in line with the configuration, and takes up runs that did not end.
+  void start(TimePoint now);
+
+  /// A run over `scope`: a new one, or the one that waits, widened.
+  /// errors   kNotFound: no such target or type; the message names it
+  Result<Trigger> trigger(const RunScope& scope, const std::string& reason);
+
+  /// The target's rows are accepted as belonging to its present system and configuration.
+  /// errors   kNotFound
+  Result<Trigger> accept_target(const std::string& name);
+
+  void take(JobOutcome outcome);
+  void tick(TimePoint now, Effects& effects);
+  [[nodiscard]] TimePoint next_due() const;
+
+  [[nodiscard]] const Run* active() const { return active_.get(); }
+  [[nodiscard]] const std::optional<RunRow>& queued() const { return queued_; }
+
+ private:
+  void sync_targets();
+  void update_target(TargetRow& row, const TargetConfig& config);
+  void mark_stale(const TargetRow& target);
+  [[nodiscard]] bool workers_ready(const std::vector<TargetRow>& targets);
+  void queue(const RunScope& scope, const std::string& reason);
+  void begin(TimePoint now);
+
+  RunServices s_;
+  Random& random_;
+  std::unique_ptr<Run> active_;
+  std::optional<RunRow> queued_;
+  RunScope queued_scope_;
+  std::map<std::string, TimePoint> due_;  // by target name: when its interval is over
+  TimePoint workers_until_;               // the first run waits for workers until then
+  TimePoint next_progress_;
+  JsonText last_progress_;
+  std::uint64_t next_owner_ = 1;
+  bool first_ = true;
+};
+
+}  // namespace muster

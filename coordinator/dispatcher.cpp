@@ -1,0 +1,450 @@
+#include "coordinator/dispatcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "schema/codec.h"
+
+namespace muster {
+namespace {
+
+constexpr Millis kCheckEvery{100};
+constexpr std::array<std::uint64_t, 4> kStride = {8, 4, 2, 1};  // by Priority: a command goes 8 times as often as discovery
+constexpr std::size_t kMaxPartBytes = 256ULL << 20;             // of all replies that are being put together
+constexpr std::size_t kQueuedPerSlot = 4;                       // more waits with the caller
+
+}  // namespace
+
+JobId Dispatcher::submit(JobSpec spec, TimePoint now, WallTime wall) {
+  JobId id(make_ulid(wall, random_));
+  auto& record = jobs_[id];
+  record.id = id;
+  record.deadline = now + spec.deadline;
+  record.spec = std::move(spec);
+  ++lanes_[record.spec.lane].jobs;
+  enqueue(record, false);
+  return id;
+}
+
+void Dispatcher::withdraw(std::uint64_t owner, Effects& effects) {
+  std::vector<JobId> ids;
+  for (const auto& [id, record] : jobs_) {
+    if (record.spec.owner == owner) ids.push_back(id);
+  }
+  for (const auto& id : ids) {
+    auto& record = jobs_.at(id);
+    if (record.state == State::kSent || record.state == State::kRunning) {
+      if (!record.worker.empty()) cancel(record.spec.lane.ns, record.worker, id, record.token, effects);
+      end_flight(record);
+    }
+    --lanes_[record.spec.lane].jobs;
+    jobs_.erase(id);  // queues drop ids that are no longer there
+  }
+}
+
+std::size_t Dispatcher::load(const Lane& lane) const {
+  const auto it = lanes_.find(lane);
+  return it == lanes_.end() ? 0 : it->second.jobs;
+}
+
+bool Dispatcher::has_room(const Lane& lane) {
+  const auto wanted = std::max<std::size_t>(16, registry_.slots(lane) * kQueuedPerSlot);
+  return load(lane) < std::min<std::size_t>(wanted, static_cast<std::size_t>(config_.limits.jobs_in_flight) * kQueuedPerSlot);
+}
+
+void Dispatcher::enqueue(Record& record, bool front) {
+  record.state = State::kQueued;
+  auto& lane = lanes_[record.spec.lane];
+  auto& queue = lane.queues[static_cast<std::size_t>(record.spec.priority)];
+  if (queue.targets.empty()) {
+    // A class that was idle does not catch up on the turns it did not need.
+    std::uint64_t least = 0;
+    for (const auto& other : lane.queues) {
+      if (!other.targets.empty()) least = least == 0 ? other.pass : std::min(least, other.pass);
+    }
+    queue.pass = std::max(queue.pass, least);
+  }
+  auto it = std::ranges::find_if(queue.targets, [&](const auto& t) { return t.target == record.spec.target.id; });
+  if (it == queue.targets.end()) it = queue.targets.insert(it, {record.spec.target.id, {}});
+  if (front) {
+    it->jobs.push_front(record.id);
+  } else {
+    it->jobs.push_back(record.id);
+  }
+}
+
+std::optional<JobId> Dispatcher::next_job(const Lane& lane, LaneState& state, TimePoint now) {
+  std::array<std::size_t, 4> order = {3, 2, 1, 0};
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return state.queues[i].pass; });
+  for (const auto index : order) {
+    auto& queue = state.queues[index];
+    for (std::size_t left = queue.targets.size(); left > 0; --left) {
+      auto turn = std::move(queue.targets.front());
+      queue.targets.pop_front();
+      while (!turn.jobs.empty()) {
+        const auto it = jobs_.find(turn.jobs.front());
+        if (it != jobs_.end() && it->second.state == State::kQueued) break;
+        turn.jobs.pop_front();
+      }
+      if (turn.jobs.empty()) continue;
+      const auto ready = limiter_.ready_at(lane.ns, turn.target, now);
+      if (ready > now) {
+        blocked_until_ = std::min(blocked_until_, ready);
+        queue.targets.push_back(std::move(turn));
+        continue;
+      }
+      const auto id = turn.jobs.front();
+      turn.jobs.pop_front();
+      if (!turn.jobs.empty()) queue.targets.push_back(std::move(turn));
+      queue.pass += kStride[index];
+      return id;
+    }
+  }
+  return std::nullopt;
+}
+
+void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects& effects) {
+  if (state.not_before > now) {
+    blocked_until_ = std::min(blocked_until_, state.not_before);
+    return;
+  }
+  const auto capacity = std::min<std::size_t>(registry_.slots(lane), static_cast<std::size_t>(config_.limits.jobs_in_flight));
+  while (state.flying < capacity) {
+    const auto id = next_job(lane, state, now);
+    if (!id) return;
+    auto& record = jobs_.at(*id);
+    if (send(record, state, now, effects)) continue;
+    if (registry_.serves(lane, record.spec.manifest)) {  // all who could take it are full
+      enqueue(record, true);
+      blocked_until_ = std::min(blocked_until_, now + kBusyPause);
+      return;
+    }
+    record.state = State::kDelayed;  // nobody of this manifest is there: others need not wait for it
+    delayed_.emplace(now + kNobodyPause, *id);
+  }
+}
+
+bool Dispatcher::queue_group_serves(const Record& record, const LaneState& state, TimePoint now) {
+  if (!record.avoid.empty()) return false;
+  return std::ranges::all_of(registry_.lane(record.spec.lane), [&](const WorkerEntry* worker) {
+    return worker->has_room(now) && worker->healthy &&
+           worker->assigned + state.unattributed < worker->announcement.slots &&
+           (record.spec.manifest.empty() || worker->announcement.manifest == record.spec.manifest);
+  });
+}
+
+WorkerEntry* Dispatcher::choose(const Record& record, TimePoint now) {
+  WorkerEntry* best = nullptr;
+  auto rank = [&](const WorkerEntry& w) {
+    return std::tuple(w.announcement.worker == record.avoid, !w.healthy,
+                      static_cast<double>(w.assigned) / w.announcement.slots);
+  };
+  for (auto* worker : registry_.lane(record.spec.lane)) {
+    if (!worker->has_room(now)) continue;
+    if (!record.spec.manifest.empty() && worker->announcement.manifest != record.spec.manifest) continue;
+    if (best == nullptr || rank(*worker) < rank(*best)) best = worker;
+  }
+  return best;
+}
+
+bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& effects) {
+  const auto& spec = record.spec;
+  const bool group = queue_group_serves(record, state, now);
+  WorkerEntry* worker = group ? nullptr : choose(record, now);
+  if (!group && worker == nullptr) return false;
+
+  record.token = Token(make_token(random_));
+  record.state = State::kSent;
+  record.since = now;
+  ++record.attempt;
+  ++state.flying;
+  ++counters_.dispatched;
+  leases_.emplace(record.token, record.id);
+  limiter_.charge(spec.lane.ns, spec.target.id, 1, now);
+  if (worker != nullptr) {
+    record.worker = worker->announcement.worker;
+    ++worker->assigned;
+  } else {
+    ++state.unattributed;
+  }
+
+  Job job;
+  job.fleet = fleet_;
+  job.id = record.id;
+  job.token = record.token;
+  job.attempt = record.attempt;
+  job.ns = spec.lane.ns;
+  job.pool = spec.lane.pool;
+  job.target = spec.target;
+  job.type = spec.type;
+  job.manifest = spec.manifest;
+  job.lease = kReadLease;
+  job.deadline = std::max(Millis(1), std::chrono::duration_cast<Millis>(record.deadline - now));
+  job.priority = spec.priority;
+  job.operation = spec.operation;
+  effects.at_once.push_back({worker == nullptr ? subjects_.job(spec.lane.ns, spec.lane.pool)
+                                               : subjects_.worker_job(spec.lane.ns, record.worker),
+                             subjects_.reply(spec.lane.ns, self_, record.token), encode(job), {}});
+  return true;
+}
+
+void Dispatcher::attribute(Record& record, const WorkerId& worker) {
+  if (!record.worker.empty()) return;
+  record.worker = worker;
+  --lanes_[record.spec.lane].unattributed;
+  if (auto* entry = registry_.find(worker)) ++entry->assigned;
+}
+
+void Dispatcher::end_flight(Record& record) {
+  leases_.erase(record.token);
+  auto& lane = lanes_[record.spec.lane];
+  --lane.flying;
+  if (record.worker.empty()) {
+    --lane.unattributed;
+  } else if (auto* entry = registry_.find(record.worker); entry != nullptr && entry->assigned > 0) {
+    --entry->assigned;
+  }
+  if (record.parts) part_bytes_ -= record.parts->bytes();
+  record.parts.reset();
+  record.token = {};
+  record.worker = {};
+}
+
+void Dispatcher::finish(Record& record, JobResult result) {
+  if (const auto* error = std::get_if<Error>(&result); error != nullptr && error->code != Errc::kNotFound) {
+    ++counters_.failed;
+    notice(JobNotice::Kind::kFailed, record, *error);
+  }
+  outcomes_.push_back({record.id, record.spec.owner, std::move(result), record.avoid, record.attempt});
+  --lanes_[record.spec.lane].jobs;
+  jobs_.erase(record.id);
+}
+
+void Dispatcher::notice(JobNotice::Kind kind, const Record& record, const Error& error) {
+  notices_.push_back({kind, record.id, record.spec.lane.ns, record.spec.type, record.spec.target.name,
+                      operation_name(record.spec.operation), record.avoid, record.attempt, error});
+}
+
+void Dispatcher::fail(Record& record, Error error, TimePoint now) {
+  const auto traits = error_traits(error.code);
+  if (error.code == Errc::kThrottling) {
+    limiter_.throttled(record.spec.lane.ns, record.spec.target.id, error.retry_after, now);
+  } else {
+    ++record.failures;  // being throttled is no failure: only the deadline ends it
+  }
+  const int allowed = traits.retry == Retry::kNever      ? 0
+                      : traits.retry == Retry::kFewTimes ? std::min(3, config_.retry.attempts)
+                                                         : config_.retry.attempts;
+  const auto exponent = std::min<int>(record.attempt - 1, 20);
+  const Millis ceiling = std::min(config_.retry.max, Millis(config_.retry.base.count() << exponent));
+  const Millis jitter(random_.below(static_cast<std::uint64_t>(ceiling.count()) + 1));
+  const auto again = now + std::max(jitter, error.retry_after);
+  if (record.failures >= allowed || again >= record.deadline) {
+    finish(record, std::move(error));
+    return;
+  }
+  ++counters_.retried;
+  notice(JobNotice::Kind::kRetried, record, error);
+  record.state = State::kDelayed;
+  delayed_.emplace(again, record.id);
+}
+
+void Dispatcher::lose_worker(Record& record, TimePoint now) {
+  ++counters_.lost;
+  ++record.workers_taken;
+  const auto worker = record.worker;
+  end_flight(record);
+  record.avoid = worker;
+  Error error{Errc::kTimeout, "worker " + worker.value + " fell silent while it ran the job", {}, 0};
+  if (record.workers_taken >= kWorkersTaken) {
+    error = {Errc::kInternalFailure, "the job took " + std::to_string(kWorkersTaken) + " workers with it", {}, 0};
+    finish(record, std::move(error));
+    return;
+  }
+  if (now >= record.deadline) {
+    finish(record, std::move(error));
+    return;
+  }
+  notice(JobNotice::Kind::kRetried, record, error);
+  enqueue(record, true);
+}
+
+void Dispatcher::cancel(const std::string& ns, const WorkerId& worker, const JobId& job, const Token& token,
+                        Effects& effects) {
+  effects.at_once.push_back(
+      {subjects_.worker_control(ns, worker), {}, encode(Control{fleet_, Cancel{{job, token}}}), {}});
+}
+
+void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
+  const auto lease = leases_.find(reply.token);
+  if (reply.fleet != fleet_ || lease == leases_.end() || lease->second != reply.job) {
+    ++counters_.stale_replies;
+    const auto* worker = registry_.find(reply.worker);
+    if (worker != nullptr && std::holds_alternative<Accepted>(reply.body)) {
+      cancel(worker->announcement.ns, reply.worker, reply.job, reply.token, effects);
+    }
+    return;
+  }
+  auto& record = jobs_.at(lease->second);
+  if (std::holds_alternative<Busy>(reply.body)) {
+    ++counters_.busy;
+    --record.attempt;
+    end_flight(record);
+    record.avoid = reply.worker;
+    if (auto* worker = registry_.find(reply.worker)) worker->full_until = now + kBusyPause;
+    enqueue(record, true);
+    return;
+  }
+  attribute(record, reply.worker);
+  if (auto* result = std::get_if<JobResult>(&reply.body)) {
+    take_result(record, std::move(*result), reply.calls, now);
+    return;
+  }
+  record.state = State::kRunning;
+  record.since = now;
+  if (auto* part = std::get_if<Part>(&reply.body)) take_part(record, std::move(*part), now, effects);
+}
+
+void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t calls, TimePoint now) {
+  ++counters_.results;
+  if (calls > 1) limiter_.charge(record.spec.lane.ns, record.spec.target.id, calls - 1.0, now);
+  const auto worker = record.worker;
+  end_flight(record);
+  record.avoid = worker;
+  if (auto* error = std::get_if<Error>(&result)) {
+    fail(record, std::move(*error), now);
+  } else {
+    finish(record, std::move(result));
+  }
+}
+
+void Dispatcher::take_part(Record& record, Part part, TimePoint now, Effects& effects) {
+  if (part_bytes_ + part.data.size() > kMaxPartBytes) {
+    ++counters_.refused_parts;  // its lease runs out, and the job is tried again
+    return;
+  }
+  if (!record.parts) record.parts = std::make_unique<PartAssembler>();
+  const auto before = record.parts->bytes();
+  auto whole = record.parts->add(std::move(part));
+  part_bytes_ += record.parts->bytes() - before;
+  if (!whole) {
+    ++counters_.refused_parts;
+    return;
+  }
+  if (!*whole) return;
+  auto reply = decode<JobReply>(**whole);
+  if (!reply || !std::holds_alternative<JobResult>(reply->body) || reply->token != record.token) {
+    take_result(record, Error{Errc::kInternalFailure, "the parts of the result make no reply to this job", {}, 0}, 0, now);
+    return;
+  }
+  on_reply(std::move(*reply), now, effects);
+}
+
+void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {
+  const auto lease = leases_.find(token);
+  if (lease == leases_.end()) return;
+  auto& record = jobs_.at(lease->second);
+  if (record.state != State::kSent) return;
+  if (auto* worker = registry_.find(record.worker)) {
+    worker->full_until = now + kNoSign;  // between two connections, or dead: its silence will tell
+  } else {
+    lanes_[record.spec.lane].not_before = now + kNobodyPause;
+  }
+  --record.attempt;
+  end_flight(record);
+  enqueue(record, true);
+}
+
+void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects& effects) {
+  for (const auto& running : heartbeat.running) {
+    const auto lease = leases_.find(running.token);
+    if (lease == leases_.end() || lease->second != running.job) {
+      cancel(heartbeat.ns, heartbeat.worker, running.job, running.token, effects);
+      continue;
+    }
+    auto& record = jobs_.at(lease->second);
+    attribute(record, heartbeat.worker);
+    record.state = State::kRunning;
+    record.since = now;
+  }
+}
+
+void Dispatcher::on_worker_lost(const WorkerId& worker, TimePoint now, Effects&) {
+  std::vector<JobId> ids;
+  for (const auto& [token, id] : leases_) {
+    if (jobs_.at(id).worker == worker) ids.push_back(id);
+  }
+  for (const auto& id : ids) lose_worker(jobs_.at(id), now);
+}
+
+void Dispatcher::on_lane_changed(const Lane& lane) {
+  if (const auto it = lanes_.find(lane); it != lanes_.end()) it->second.not_before = {};
+}
+
+void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
+  const bool flying = record.state == State::kSent || record.state == State::kRunning;
+  if (now >= record.deadline) {
+    const auto lane = record.spec.lane.ns + "/" + record.spec.lane.pool;
+    Error error{Errc::kTimeout, {}, {}, 0};
+    if (record.attempt == 0) {
+      error = {Errc::kNoWorker, "no worker of " + lane + " took the job within its deadline", {}, 0};
+    } else {
+      error.message = "no result within the job's deadline, after " + std::to_string(record.attempt) + " attempts";
+    }
+    if (flying) {
+      if (!record.worker.empty()) cancel(record.spec.lane.ns, record.worker, record.id, record.token, effects);
+      end_flight(record);
+    }
+    finish(record, std::move(error));
+  } else if (record.state == State::kSent && now - record.since >= kNoSign) {
+    ++counters_.resent;
+    --record.attempt;
+    const auto silent = record.worker;
+    end_flight(record);
+    record.avoid = silent;
+    if (auto* worker = registry_.find(silent)) worker->full_until = now + kNoSign;
+    enqueue(record, true);
+  } else if (record.state == State::kRunning && now - record.since >= kReadLease) {
+    lose_worker(record, now);
+  }
+}
+
+void Dispatcher::tick(TimePoint now, Lateness lateness, Effects& effects) {
+  if (jobs_.empty()) return;
+  if (now >= next_check_ && lateness == Lateness::kJudge) {
+    next_check_ = now + kCheckEvery;
+    std::vector<JobId> late;
+    for (const auto& [id, record] : jobs_) {
+      const bool sent = record.state == State::kSent && now - record.since >= kNoSign;
+      const bool silent = record.state == State::kRunning && now - record.since >= kReadLease;
+      if (now >= record.deadline || sent || silent) late.push_back(id);
+    }
+    std::ranges::sort(late);
+    for (const auto& id : late) expire(jobs_.at(id), now, effects);
+  }
+  while (!delayed_.empty() && delayed_.begin()->first <= now) {
+    const auto it = jobs_.find(delayed_.begin()->second);
+    if (it != jobs_.end() && it->second.state == State::kDelayed) enqueue(it->second, false);
+    delayed_.erase(delayed_.begin());
+  }
+  blocked_until_ = TimePoint::max();
+  for (auto& [lane, state] : lanes_) {
+    if (state.jobs > 0) pump(lane, state, now, effects);
+  }
+}
+
+TimePoint Dispatcher::next_due() const {
+  if (jobs_.empty()) return TimePoint::max();
+  auto due = std::min(next_check_, blocked_until_);
+  if (!delayed_.empty()) due = std::min(due, delayed_.begin()->first);
+  return due;
+}
+
+void Dispatcher::grace(TimePoint now) {
+  for (auto& [id, record] : jobs_) {
+    if (record.state == State::kSent || record.state == State::kRunning) record.since = now;
+  }
+  for (auto& [lane, state] : lanes_) state.not_before = {};
+}
+
+}  // namespace muster

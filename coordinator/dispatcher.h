@@ -1,0 +1,181 @@
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "coordinator/config.h"
+#include "coordinator/effects.h"
+#include "coordinator/limiter.h"
+#include "coordinator/parts.h"
+#include "coordinator/registry.h"
+#include "schema/subjects.h"
+
+namespace muster {
+
+/// What is wanted of the fleet: a Job less what the dispatcher gives it.
+struct JobSpec {
+  Lane lane;
+  Target target;
+  std::string type;
+  std::string manifest;       // only workers of this manifest get it; empty: any
+  JobOperation operation;
+  Priority priority = Priority::kDiscovery;
+  Millis deadline{120'000};   // from submission
+  std::uint64_t owner = 0;    // handed back with the outcome
+};
+
+/// How a job ended. Exactly one for each submitted job, unless it is withdrawn.
+struct JobOutcome {
+  JobId job;
+  std::uint64_t owner = 0;
+  JobResult result;
+  WorkerId worker;            // who answered; empty: nobody
+  std::uint16_t attempts = 0;
+};
+
+/// What happened to a job on its way, for events and logs.
+struct JobNotice {
+  enum class Kind : std::uint8_t { kRetried, kFailed, kRejected };
+  Kind kind = Kind::kRetried;
+  JobId job;
+  std::string ns, type, target;
+  std::string_view operation;
+  WorkerId worker;
+  std::uint16_t attempt = 0;
+  Error error;
+};
+
+/// Timing of design section 5.3.
+inline constexpr Millis kNoSign{1000};           // until a dispatch without any answer is sent again
+inline constexpr Millis kReadLease{3000};        // until a silent worker's read goes elsewhere
+inline constexpr int kWorkersTaken = 3;          // workers a job may take with it
+inline constexpr Millis kBusyPause{100};         // how long a worker that said `busy` is spared
+inline constexpr Millis kNobodyPause{250};       // until a lane without responders is tried again
+
+/// Queues jobs, hands them to workers, keeps their leases, tries again. Decides only: what is to be sent goes to
+/// Effects, what ended comes out of take_outcomes(). Thread: loop thread only.
+class Dispatcher {
+ public:
+  struct Counters {
+    std::uint64_t dispatched = 0, results = 0, busy = 0, resent = 0, lost = 0, retried = 0, failed = 0;
+    std::uint64_t stale_replies = 0;   // of tokens that are superseded or unknown
+    std::uint64_t refused_parts = 0;
+  };
+
+  Dispatcher(const Config& config, const Subjects& subjects, FleetId fleet, CoordinatorId self, Registry& registry,
+             Limiter& limiter, Random& random)
+      : config_(config), subjects_(subjects), fleet_(std::move(fleet)), self_(std::move(self)), registry_(registry),
+        limiter_(limiter), random_(random) {}
+
+  JobId submit(JobSpec spec, TimePoint now, WallTime wall);
+  /// Ends all jobs of an owner without an outcome; what runs is cancelled.
+  void withdraw(std::uint64_t owner, Effects& effects);
+
+  /// Jobs of the lane that have been submitted and not ended.
+  [[nodiscard]] std::size_t load(const Lane& lane) const;
+  /// More of them would only wait longer: callers keep their work until there is room.
+  [[nodiscard]] bool has_room(const Lane& lane);
+  [[nodiscard]] std::size_t in_flight() const { return leases_.size(); }
+  [[nodiscard]] std::size_t waiting() const { return jobs_.size() - leases_.size(); }
+
+  void on_reply(JobReply reply, TimePoint now, Effects& effects);
+  /// The reply subject's token got the server's "no responders".
+  void on_no_responders(const Token& token, TimePoint now, Effects& effects);
+  /// Renews what it names; cancels what nobody leases.
+  void on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects& effects);
+  void on_worker_lost(const WorkerId& worker, TimePoint now, Effects& effects);
+  /// A worker joined or got room: what waits for the lane may go.
+  void on_lane_changed(const Lane& lane);
+
+  /// kSkip while answers may still lie unread: nobody is judged late before the inbox is empty.
+  enum class Lateness : std::uint8_t { kJudge, kSkip };
+  /// Sends what can go, ends what is late.
+  void tick(TimePoint now, Lateness lateness, Effects& effects);
+  /// When tick() has something to do next.
+  [[nodiscard]] TimePoint next_due() const;
+  /// Leases and waiting times start afresh.
+  void grace(TimePoint now);
+
+  std::vector<JobOutcome> take_outcomes() { return std::exchange(outcomes_, {}); }
+  std::vector<JobNotice> take_notices() { return std::exchange(notices_, {}); }
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+
+ private:
+  enum class State : std::uint8_t { kQueued, kDelayed, kSent, kRunning };
+  struct Record {
+    JobId id;
+    JobSpec spec;
+    State state = State::kQueued;
+    std::uint16_t attempt = 0;
+    std::uint16_t failures = 0;
+    std::uint16_t workers_taken = 0;
+    Token token;
+    WorkerId worker;         // whom it is known to be with
+    WorkerId avoid;          // who failed it last: others first
+    TimePoint deadline;
+    TimePoint since;         // sent, or last renewed
+    std::unique_ptr<PartAssembler> parts;
+  };
+  using Jobs = std::unordered_map<JobId, Record>;
+
+  /// What waits for one target, and its turn among the others.
+  struct TargetQueue {
+    TargetId target;
+    std::deque<JobId> jobs;
+  };
+  struct PriorityQueue {
+    std::deque<TargetQueue> targets;  // front is next
+    std::uint64_t pass = 0;           // stride scheduling: the smallest pass goes next
+  };
+  struct LaneState {
+    std::array<PriorityQueue, 4> queues;
+    std::size_t jobs = 0;             // submitted, not ended
+    std::size_t unattributed = 0;     // in flight through the queue group, taker not known yet
+    std::size_t flying = 0;
+    TimePoint not_before;             // nobody responded
+  };
+
+  void enqueue(Record& record, bool front);
+  void pump(const Lane& lane, LaneState& state, TimePoint now, Effects& effects);
+  std::optional<JobId> next_job(const Lane& lane, LaneState& state, TimePoint now);
+  bool send(Record& record, LaneState& state, TimePoint now, Effects& effects);
+  WorkerEntry* choose(const Record& record, TimePoint now);
+  [[nodiscard]] bool queue_group_serves(const Record& record, const LaneState& state, TimePoint now);
+  void attribute(Record& record, const WorkerId& worker);
+  void end_flight(Record& record);
+  void finish(Record& record, JobResult result);
+  void fail(Record& record, Error error, TimePoint now);
+  void lose_worker(Record& record, TimePoint now);
+  void expire(Record& record, TimePoint now, Effects& effects);
+  void cancel(const std::string& ns, const WorkerId& worker, const JobId& job, const Token& token, Effects& effects);
+  void take_result(Record& record, JobResult result, std::uint32_t calls, TimePoint now);
+  void take_part(Record& record, Part part, TimePoint now, Effects& effects);
+  void notice(JobNotice::Kind kind, const Record& record, const Error& error);
+
+  const Config& config_;
+  const Subjects& subjects_;
+  FleetId fleet_;
+  CoordinatorId self_;
+  Registry& registry_;
+  Limiter& limiter_;
+  Random& random_;
+
+  Jobs jobs_;
+  std::map<Lane, LaneState> lanes_;
+  std::unordered_map<Token, JobId> leases_;            // every dispatch that still counts
+  std::multimap<TimePoint, JobId> delayed_;            // back-off
+  TimePoint next_check_;                               // of leases and deadlines
+  TimePoint blocked_until_ = TimePoint::max();         // earliest end of a wait found by the last pump
+  std::size_t part_bytes_ = 0;
+  std::vector<JobOutcome> outcomes_;
+  std::vector<JobNotice> notices_;
+  Counters counters_;
+};
+
+}  // namespace muster

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "coordinator/store.h"
+
+namespace muster {
+
+/// A JSON object under construction, for the few shapes that are written by the ten thousand.
+class JsonObject {
+ public:
+  JsonObject& text(std::string_view key, std::string_view value);
+  JsonObject& raw(std::string_view key, std::string_view json);
+  JsonObject& number(std::string_view key, std::uint64_t value);
+  JsonObject& flag(std::string_view key, bool value);
+  [[nodiscard]] JsonText take() {
+    text_ += '}';
+    return std::move(text_);
+  }
+
+ private:
+  void key(std::string_view name);
+  std::string text_ = "{";
+};
+
+/// Writes events into the store's outbox, in the transaction of what they report.
+class EventLog {
+ public:
+  EventLog(Store& store, const Clock& clock) : store_(store), clock_(clock) {}
+  /// `ns`       namespace, empty for none
+  /// `what`     class and what: `resource.discovered`
+  /// `subject`  what it is about
+  /// Throws StoreFailure.
+  void emit(std::string_view ns, std::string_view what, std::string_view subject, JsonText data);
+
+ private:
+  Store& store_;
+  const Clock& clock_;
+};
+
+/// RFC 3339 in UTC with milliseconds: `2026-01-31T08:15:30.123Z`.
+std::string rfc3339(WallTime time);
+/// errors   kMalformed
+Result<WallTime> parse_rfc3339(std::string_view text);
+
+/// One CloudEvent 1.0 as JSON. `source` is `muster/<prefix>`.
+JsonText cloud_event(const EventRow& event, const FleetId& fleet, std::string_view prefix);
+
+}  // namespace muster

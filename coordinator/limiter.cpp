@@ -1,0 +1,79 @@
+#include "coordinator/limiter.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace muster {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+double seconds(TimePoint::duration d) { return std::chrono::duration_cast<Seconds>(d).count(); }
+
+constexpr double kSlowest = 0.1;  // calls per second: a throttled target is still asked now and then
+
+}  // namespace
+
+void Limiter::set_rate(const std::string& ns, const TargetId& target, double rate, TimePoint now) {
+  auto& bucket = buckets_[{ns, target}];
+  if (bucket.full_rate == rate) return;
+  bucket.full_rate = rate;
+  bucket.rate = rate;
+  bucket.tokens = std::max(1.0, rate);
+  bucket.filled = now;
+}
+
+void Limiter::refill(Bucket& bucket, TimePoint now) const {
+  if (now <= bucket.filled) return;
+  const double elapsed = seconds(now - bucket.filled);
+  bucket.filled = now;
+  if (bucket.rate <= 0) return;
+  bucket.tokens = std::min(std::max(1.0, bucket.rate), bucket.tokens + elapsed * bucket.rate);
+  if (bucket.halved != TimePoint{}) {
+    const double full = bucket.full_rate > 0 ? bucket.full_rate : bucket.rate * 2;
+    bucket.rate = std::min(full, bucket.rate + full * 0.1 * elapsed);
+    // What never had a limit loses the one it learnt after a quiet minute.
+    const bool quiet = now - bucket.halved > std::chrono::minutes(1);
+    if (bucket.full_rate > 0 ? bucket.rate >= full : quiet) {
+      bucket.rate = bucket.full_rate;
+      bucket.halved = {};
+    }
+  }
+}
+
+TimePoint Limiter::ready_at(const std::string& ns, const TargetId& target, TimePoint now) {
+  const auto it = buckets_.find({ns, target});
+  if (it == buckets_.end()) return now;
+  auto& bucket = it->second;
+  refill(bucket, now);
+  if (bucket.not_before > now) return bucket.not_before;
+  if (bucket.rate <= 0 || bucket.tokens >= 1) return now;
+  const auto wait = std::chrono::duration_cast<TimePoint::duration>(Seconds((1 - bucket.tokens) / bucket.rate));
+  return now + std::max<TimePoint::duration>(wait, Millis(1));
+}
+
+void Limiter::charge(const std::string& ns, const TargetId& target, double calls, TimePoint now) {
+  auto& bucket = buckets_[{ns, target}];
+  refill(bucket, now);
+  if (bucket.rate > 0) bucket.tokens -= calls;
+  if (now - bucket.window > std::chrono::seconds(1)) {
+    bucket.used_before = now - bucket.window > std::chrono::seconds(2) ? 0 : bucket.used;
+    bucket.used = 0;
+    bucket.window = now;
+  }
+  bucket.used += calls;
+}
+
+void Limiter::throttled(const std::string& ns, const TargetId& target, Millis retry_after, TimePoint now) {
+  auto& bucket = buckets_[{ns, target}];
+  refill(bucket, now);
+  if (retry_after.count() > 0) bucket.not_before = std::max(bucket.not_before, now + retry_after);
+  // Many jobs in flight report one and the same overload: it halves once.
+  if (bucket.halved != TimePoint{} && now - bucket.halved < std::chrono::seconds(1)) return;
+  const double rate = bucket.rate > 0 ? bucket.rate : std::max({bucket.used, bucket.used_before, 2.0});
+  bucket.rate = std::max(kSlowest, rate / 2);
+  bucket.tokens = std::min(bucket.tokens, 1.0);
+  bucket.halved = now;
+}
+
+}  // namespace muster

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <deque>
+#include <string>
+
+#include <spdlog/fwd.h>
+
+#include "coordinator/config.h"
+#include "coordinator/effects.h"
+#include "coordinator/store.h"
+#include "schema/subjects.h"
+
+namespace muster {
+
+/// Carries committed events from the store's outbox to the bus, in order: to the JetStream stream that republishes
+/// them, or, where there is no JetStream, straight to their subjects. Consecutive events of one subject travel
+/// together, at most 64 KiB. Store errors are thrown as StoreFailure. Thread: loop thread only.
+class Publisher {
+ public:
+  /// `inbox`   subject prefix for acknowledgements; the owner subscribes to `<inbox>.>` and calls on_reply()
+  Publisher(const Config& config, const Subjects& subjects, Store& store, std::string inbox, spdlog::logger& log);
+
+  /// Reads where publication stands and asks for the stream.
+  void start(TimePoint now, Effects& effects);
+  /// An answer on the inbox, less its prefix.
+  void on_reply(std::string_view what, const Message& message, TimePoint now);
+  /// To be called when everything is committed; sends what the window lets through.
+  void pump(TimePoint now, Effects& effects);
+  /// To be called before a commit: notes in the store what is published.
+  void note_published();
+  /// Everything on its way is sent again: after a disconnection.
+  void reconnect(TimePoint now);
+  [[nodiscard]] TimePoint next_due() const;
+
+  [[nodiscard]] bool streaming() const { return mode_ == Mode::kStream; }
+  [[nodiscard]] std::uint64_t published() const { return published_; }
+  [[nodiscard]] std::uint64_t resent() const { return resent_; }
+
+ private:
+  enum class Mode : std::uint8_t { kAsking, kStream, kCore };
+  struct Batch {
+    std::uint64_t first = 0, last = 0;
+    TimePoint sent;
+    bool acknowledged = false;
+    Outgoing message;
+  };
+
+  void ask_for_stream(TimePoint now, Effects& effects);
+  void on_stream_reply(const Message& message, TimePoint now);
+  void send_again(TimePoint now, Effects& effects);
+  Batch make_batch(const std::vector<EventRow>& events, std::size_t& next) const;
+
+  const Config& config_;
+  const Subjects& subjects_;
+  Store& store_;
+  std::string inbox_;
+  spdlog::logger& log_;
+
+  Mode mode_ = Mode::kAsking;
+  bool updating_ = false;           // the stream exists with other limits: its configuration is being updated
+  TimePoint ask_again_ = TimePoint::max();
+  std::deque<Batch> window_;        // sent, in order; the front is the oldest without acknowledgement
+  std::uint64_t sent_ = 0;          // last sequence that was sent
+  std::uint64_t published_ = 0;     // last sequence known to be published
+  std::uint64_t noted_ = 0;         // the same, as the store has it
+  std::uint64_t resent_ = 0;
+};
+
+}  // namespace muster

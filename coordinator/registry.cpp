@@ -1,0 +1,220 @@
+#include "coordinator/registry.h"
+
+#include <algorithm>
+#include <set>
+
+#include "schema/subjects.h"
+
+namespace muster {
+
+std::string_view worker_state_name(WorkerState state) {
+  switch (state) {
+    case WorkerState::kActive: return "active";
+    case WorkerState::kDraining: return "draining";
+    case WorkerState::kLost: return "lost";
+  }
+  return "lost";
+}
+
+std::optional<Rejection> Registry::judge(const Announcement& a, const FleetId& fleet) const {
+  auto reject = [](std::string code, std::string message) { return Rejection{std::move(code), std::move(message), true}; };
+  if (a.protocol != kProtocolMajor) {
+    return reject("PROTOCOL", "this fleet speaks protocol " + std::to_string(kProtocolMajor) + ", the worker " +
+                                  std::to_string(a.protocol) + ": install a plugin built for this version");
+  }
+  if (!valid_namespace(a.ns) || !valid_namespace(a.pool)) {
+    return reject("NAMESPACE", "namespace and pool are [A-Za-z0-9][A-Za-z0-9_-]{0,63}, not '" + a.ns + "' and '" + a.pool + "'");
+  }
+  if (!valid_token(a.worker.value)) return reject("LIMIT", "the worker id is no subject token of at most 64 bytes");
+  if (a.slots < 1 || a.slots > 1024) return reject("LIMIT", "slots must be 1..1024, not " + std::to_string(a.slots));
+  if (!a.fleet.empty() && a.fleet != fleet) {
+    return reject("FLEET", "the worker belongs to fleet " + a.fleet.value + ", this is " + fleet.value +
+                               ": use another prefix, or restart the worker to move it");
+  }
+  return std::nullopt;
+}
+
+Registry::Change Registry::accept(const Announcement& announcement, TimePoint now, WallTime wall) {
+  auto [it, added] = workers_.try_emplace(announcement.worker);
+  auto& worker = it->second;
+  const bool was_lost = !added && worker.state == WorkerState::kLost;
+  worker.announcement = announcement;
+  worker.last_heard = now;
+  if (added) {
+    worker.since = wall;
+    worker.free_slots = announcement.slots;
+  }
+  if (was_lost) worker.state = WorkerState::kActive;
+  index();
+  return added ? Change::kJoined : was_lost ? Change::kReturned : Change::kNone;
+}
+
+Registry::Change Registry::heartbeat(const Heartbeat& heartbeat, TimePoint now) {
+  auto* worker = find(heartbeat.worker);
+  if (worker == nullptr) return Change::kNone;
+  worker->last_heard = now;
+  worker->free_slots = heartbeat.free_slots;
+  worker->healthy = heartbeat.healthy;
+  worker->health = heartbeat.health;
+  if (heartbeat.free_slots > 0) worker->full_until = now;
+  const auto before = worker->state;
+  worker->state = heartbeat.draining ? WorkerState::kDraining : WorkerState::kActive;
+  if (before == worker->state) return Change::kNone;
+  index();
+  if (worker->state == WorkerState::kDraining) return Change::kDraining;
+  return before == WorkerState::kLost ? Change::kReturned : Change::kNone;
+}
+
+std::vector<Registry::Departure> Registry::expire(TimePoint now) {
+  std::vector<Departure> gone;
+  bool forgot = false;
+  for (auto it = workers_.begin(); it != workers_.end();) {
+    auto& worker = it->second;
+    const auto silent = now - worker.last_heard;
+    if (worker.state == WorkerState::kLost) {
+      forgot |= silent > kForgetAfter;
+      it = silent > kForgetAfter ? workers_.erase(it) : std::next(it);
+      continue;
+    }
+    if (silent > kLostAfter) {
+      const bool drained = worker.state == WorkerState::kDraining;
+      gone.push_back({it->first, worker.lane(), drained ? Change::kLeft : Change::kLost});
+      worker.state = WorkerState::kLost;
+      worker.free_slots = 0;
+      worker.assigned = 0;
+      if (drained) {
+        it = workers_.erase(it);
+        continue;
+      }
+    }
+    ++it;
+  }
+  if (!gone.empty() || forgot) index();
+  return gone;
+}
+
+std::optional<Registry::Departure> Registry::gone(const WorkerId& id) {
+  auto* worker = find(id);
+  if (worker == nullptr || worker->state == WorkerState::kLost) return std::nullopt;
+  const bool drained = worker->state == WorkerState::kDraining;
+  Departure departure{id, worker->lane(), drained ? Change::kLeft : Change::kLost};
+  worker->state = WorkerState::kLost;
+  worker->free_slots = 0;
+  worker->assigned = 0;
+  if (drained) workers_.erase(id);
+  index();
+  return departure;
+}
+
+void Registry::grace(TimePoint now) {
+  for (auto& [id, worker] : workers_) {
+    if (worker.state != WorkerState::kLost) worker.last_heard = now;
+  }
+}
+
+WorkerEntry* Registry::find(const WorkerId& id) {
+  const auto it = workers_.find(id);
+  return it == workers_.end() ? nullptr : &it->second;
+}
+
+const std::vector<WorkerEntry*>& Registry::lane(const Lane& lane) {
+  static const std::vector<WorkerEntry*> kNobody;
+  const auto it = lanes_.find(lane);
+  return it == lanes_.end() ? kNobody : it->second;
+}
+
+bool Registry::serves(const Lane& which, std::string_view manifest) {
+  return std::ranges::any_of(lane(which), [&](const WorkerEntry* worker) {
+    return worker->state == WorkerState::kActive && (manifest.empty() || worker->announcement.manifest == manifest);
+  });
+}
+
+std::size_t Registry::slots(const Lane& which) {
+  std::size_t sum = 0;
+  for (const auto* worker : lane(which)) {
+    if (worker->state == WorkerState::kActive) sum += worker->announcement.slots;
+  }
+  return sum;
+}
+
+void Registry::learn(const std::string& hash, std::shared_ptr<const Manifest> manifest) {
+  latest_[manifest->ns] = hash;
+  manifests_[hash] = std::move(manifest);
+}
+
+std::shared_ptr<const Manifest> Registry::manifest(const std::string& hash) const {
+  const auto it = manifests_.find(hash);
+  return it == manifests_.end() ? nullptr : it->second;
+}
+
+std::pair<std::string, std::shared_ptr<const Manifest>> Registry::manifest_of(const Lane& which) {
+  struct Votes {
+    int workers = 0;
+    WallTime newest;
+  };
+  std::map<std::string, Votes> votes;
+  for (const auto* worker : lane(which)) {
+    if (worker->state != WorkerState::kActive) continue;
+    auto& vote = votes[worker->announcement.manifest];
+    ++vote.workers;
+    vote.newest = std::max(vote.newest, worker->since);
+  }
+  const auto best = std::ranges::max_element(votes, [](const auto& a, const auto& b) {
+    return std::pair(a.second.workers, a.second.newest) < std::pair(b.second.workers, b.second.newest);
+  });
+  if (best == votes.end()) return {};
+  return {best->first, manifest(best->first)};
+}
+
+std::pair<std::string, std::shared_ptr<const Manifest>> Registry::latest_manifest(std::string_view ns) const {
+  const auto it = latest_.find(ns);
+  if (it == latest_.end()) return {};
+  return {it->second, manifest(it->second)};
+}
+
+void Registry::index() {
+  lanes_.clear();
+  for (auto& [id, worker] : workers_) {
+    if (worker.state != WorkerState::kLost) lanes_[worker.lane()].push_back(&worker);
+  }
+}
+
+namespace {
+
+std::optional<std::string> type_fault(const TypeDescriptor& type, const std::set<std::string>& names,
+                                      std::string_view ns) {
+  if (type.name.size() < 3 || type.name.size() > 196 || namespace_of(type.name) != ns ||
+      !type.name.substr(ns.size()).starts_with("::")) {
+    return "type '" + type.name + "' does not begin with '" + std::string(ns) + "::'";
+  }
+  if (!type.parent.empty() && !names.contains(type.parent)) {
+    return "type " + type.name + " names a parent " + type.parent + " that is not in the manifest";
+  }
+  if (type.read_batch > kMaxReadBatch) return "type " + type.name + " reads more than 1000 ids at once";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> manifest_fault(const Manifest& manifest, std::string_view ns) {
+  if (manifest.ns != ns) return "manifest of namespace '" + manifest.ns + "' from a worker of '" + std::string(ns) + "'";
+  if (manifest.types.size() > kMaxTypes) return "more than 4096 types";
+  std::set<std::string> names;
+  std::map<std::string, std::string> parent_of;
+  for (const auto& type : manifest.types) {
+    if (!names.insert(type.name).second) return "type " + type.name + " stands twice in the manifest";
+    parent_of[type.name] = type.parent;
+  }
+  for (const auto& type : manifest.types) {
+    if (auto fault = type_fault(type, names, ns)) return fault;
+    // A type may be its own parent; longer circles have no root to start from.
+    std::string at = type.name;
+    for (std::size_t steps = 0; !at.empty() && parent_of[at] != at; ++steps) {
+      if (steps > names.size()) return "the parents of type " + type.name + " form a circle";
+      at = parent_of[at];
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace muster

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schema/messages.h"
+#include "worker_sdk/bus/clock.h"
+
+namespace muster {
+
+/// A namespace and pool: the workers that can stand in for each other, and the jobs they share.
+struct Lane {
+  std::string ns;
+  std::string pool;
+  auto operator<=>(const Lane&) const = default;
+};
+
+enum class WorkerState : std::uint8_t { kActive, kDraining, kLost };
+std::string_view worker_state_name(WorkerState state);
+
+struct WorkerEntry {
+  Announcement announcement;
+  WorkerState state = WorkerState::kActive;
+  TimePoint last_heard;
+  WallTime since;
+  std::uint16_t free_slots = 0;     // as it said last
+  std::uint16_t assigned = 0;       // jobs of this coordinator that it is known to hold
+  TimePoint full_until;             // after a `busy`: until then nothing goes there
+  bool healthy = true;
+  std::string health;
+
+  [[nodiscard]] Lane lane() const { return {announcement.ns, announcement.pool}; }
+  /// Takes a job now, as far as is known.
+  [[nodiscard]] bool has_room(TimePoint now) const {
+    return state == WorkerState::kActive && assigned < announcement.slots && full_until <= now;
+  }
+};
+
+/// Silence after which a worker is lost for reads. (Mutations wait longer: they may have happened.)
+inline constexpr Millis kLostAfter{3000};
+/// How long a lost worker stays in the list.
+inline constexpr Millis kForgetAfter{60'000};
+
+/// Who is there and what they can do. Knows nothing of messages sent or rows written: it answers what changed.
+/// Thread: loop thread only.
+class Registry {
+ public:
+  enum class Change : std::uint8_t { kNone, kJoined, kDraining, kLost, kLeft, kReturned };
+
+  /// Why an announcement cannot be accepted, none when it can. Does not look at the manifest's content.
+  [[nodiscard]] std::optional<Rejection> judge(const Announcement& announcement, const FleetId& fleet) const;
+
+  /// Takes an accepted worker in, or refreshes it.
+  Change accept(const Announcement& announcement, TimePoint now, WallTime wall);
+
+  /// kNone also for a worker nobody knows: see find().
+  Change heartbeat(const Heartbeat& heartbeat, TimePoint now);
+
+  struct Departure {
+    WorkerId worker;
+    Lane lane;
+    Change change = Change::kNone;  // kLost, or kLeft for one that drained
+  };
+  /// Workers that fell silent. Those long lost are forgotten.
+  std::vector<Departure> expire(TimePoint now);
+  /// The server says that nobody listens on the worker's own subject.
+  std::optional<Departure> gone(const WorkerId& worker);
+
+  /// Everyone gets a fresh period of grace: after this process's own start, stall or disconnection.
+  void grace(TimePoint now);
+
+  [[nodiscard]] WorkerEntry* find(const WorkerId& worker);
+  [[nodiscard]] const std::map<WorkerId, WorkerEntry>& workers() const { return workers_; }
+  /// Those of a lane that are not lost.
+  [[nodiscard]] const std::vector<WorkerEntry*>& lane(const Lane& lane);
+  /// Whether somebody of the lane takes jobs of this manifest (empty: of any).
+  [[nodiscard]] bool serves(const Lane& lane, std::string_view manifest);
+  /// Number of jobs the lane's active workers hold at once.
+  [[nodiscard]] std::size_t slots(const Lane& lane);
+
+  // Manifests by hash.
+  void learn(const std::string& hash, std::shared_ptr<const Manifest> manifest);
+  [[nodiscard]] std::shared_ptr<const Manifest> manifest(const std::string& hash) const;
+  /// What a run uses for a lane: the manifest of most of its active workers (ties: the newest joined), or none.
+  [[nodiscard]] std::pair<std::string, std::shared_ptr<const Manifest>> manifest_of(const Lane& lane);
+  /// The manifest of a namespace that was learnt last; also when no worker is there.
+  [[nodiscard]] std::pair<std::string, std::shared_ptr<const Manifest>> latest_manifest(std::string_view ns) const;
+  [[nodiscard]] const std::map<std::string, std::shared_ptr<const Manifest>>& manifests() const { return manifests_; }
+
+ private:
+  void index();
+
+  std::map<WorkerId, WorkerEntry> workers_;
+  std::map<Lane, std::vector<WorkerEntry*>> lanes_;  // rebuilt when somebody comes or goes
+  std::map<std::string, std::shared_ptr<const Manifest>> manifests_;
+  std::map<std::string, std::string, std::less<>> latest_;  // namespace -> hash
+};
+
+/// Why a manifest cannot be used, none when it can: names, parents, cycles, bounds, hash.
+std::optional<std::string> manifest_fault(const Manifest& manifest, std::string_view ns);
+
+}  // namespace muster

@@ -1,0 +1,425 @@
+#include "coordinator/run.h"
+
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include "coordinator/must.h"
+#include "coordinator/run_state.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kMaxProblems = 1000;       // kept in a report; the rest is counted
+constexpr std::size_t kReadBacklog = 20'000;     // ids waiting to be read before listing pauses
+constexpr std::uint32_t kDefaultPageSize = 1000;
+constexpr std::uint32_t kDefaultReadBatch = 64;
+constexpr Millis kInspectDeadline{30'000};
+
+template <typename T>
+void add_missing(std::vector<T>& to, const std::vector<T>& from) {
+  for (const auto& value : from) {
+    if (std::ranges::find(to, value) == to.end()) to.push_back(value);
+  }
+}
+
+}  // namespace
+
+void RunScope::merge(const RunScope& other) {
+  // Empty means all, and all with something more stays all.
+  if (targets.empty() || other.targets.empty()) {
+    targets.clear();
+  } else {
+    add_missing(targets, other.targets);
+  }
+  if (types.empty() || other.types.empty()) {
+    types.clear();
+  } else {
+    add_missing(types, other.types);
+  }
+}
+
+JsonText RunScope::json() const { return nlohmann::json{{"targets", targets}, {"types", types}}.dump(); }
+
+RunScope RunScope::parse(const JsonText& text) {
+  const auto json = nlohmann::json::parse(text);
+  return {json.value("targets", std::vector<std::string>{}), json.value("types", std::vector<std::string>{})};
+}
+
+Run::Run(RunServices services, RunRow row, RunScope scope, std::uint64_t owner)
+    : s_(services), row_(std::move(row)), scope_(std::move(scope)), owner_(owner) {}
+
+Run::~Run() = default;
+
+void Run::start(std::vector<TargetRow> targets, TimePoint now) {
+  started_ = now;
+  started_wall_ = s_.clock.wall();
+  deadline_ = now + s_.config.limits.run_deadline;
+  row_.state = "running";
+  row_.started_at = started_wall_;
+  must(s_.store.put_run(row_));
+  s_.events.emit({}, "run.started", row_.id.value,
+                 JsonObject().text("run", row_.id.value).text("trigger", row_.trigger).raw("scope", row_.scope).take());
+  for (auto& target : targets) {
+    auto& run = *targets_.emplace_back(std::make_unique<TargetRun>());
+    run.target = std::move(target);
+    run.lane = {run.target.ns, run.target.pool};
+    begin_target(run, now);
+  }
+  advance(now);
+}
+
+void Run::begin_target(TargetRun& target, TimePoint now) {
+  if (target.target.state == TargetState::kChanged) {
+    skip_target(target, "TARGET_CHANGED",
+                "its system or configuration is another one than its rows came from: look, then `muster targets accept " +
+                    target.target.name + "`");
+    return;
+  }
+  std::tie(target.manifest_hash, target.manifest) = s_.registry.manifest_of(target.lane);
+  if (!target.manifest) {
+    skip_target(target, "NO_WORKER", "no worker of " + target.lane.ns + "/" + target.lane.pool + " is there");
+    return;
+  }
+  target.phase = TargetRun::Phase::kInspecting;
+  JobSpec spec{target.lane, {target.target.id, target.target.name, target.target.config}, {}, target.manifest_hash,
+               InspectJob{}, Priority::kDiscovery, kInspectDeadline, owner_};
+  submit(std::move(spec), {&target, nullptr, Pending::Inspection{}}, now);
+}
+
+void Run::skip_target(TargetRun& target, std::string_view code, const std::string& why) {
+  // Its scans are known from the manifest that was seen last: they are reported, incomplete, and their rows go stale.
+  if (!target.manifest) std::tie(target.manifest_hash, target.manifest) = s_.registry.latest_manifest(target.lane.ns);
+  target.skipped = true;
+  problem(target, {}, code, why);
+  if (target.manifest) make_scans(target);
+  for (auto& scan : target.scans) {
+    scan->listing_failed = true;
+    finish_scan(target, *scan);
+  }
+  finish_target(target);
+}
+
+void Run::take_inspection(TargetRun& target, JobResult result) {
+  if (auto* inspection = std::get_if<InspectResult>(&result)) {
+    if (!accept_system(target, inspection->system)) return;
+    target.target.plugin_filters = std::move(inspection->filters);
+    target.types = std::move(inspection->types);
+    target.target.inspected = true;
+    must(s_.store.put_target(target.target));
+  } else {
+    const auto* error = std::get_if<Error>(&result);
+    const auto code = error != nullptr ? errc_name(error->code) : errc_name(Errc::kContract);
+    const auto message = error != nullptr ? error->message : "the plugin answered an inspection with something else";
+    if (!target.target.inspected) {
+      skip_target(target, code, "cannot inspect the target, and its filters are not known yet: " + message);
+      return;
+    }
+    problem(target, {}, code, "cannot inspect the target; the filters of the last inspection hold: " + message);
+  }
+  if (!compile_queries(target)) return;
+  target.phase = TargetRun::Phase::kScanning;
+  make_scans(target);
+}
+
+bool Run::accept_system(TargetRun& target, const std::string& system) {
+  auto& row = target.target;
+  if (!row.system.empty() && !system.empty() && row.system != system) {
+    row.state = TargetState::kChanged;
+    must(s_.store.put_target(row));
+    s_.events.emit(row.ns, "target.changed", row.name,
+                   JsonObject().text("target", row.name).text("was", row.system).text("is", system).take());
+    skip_target(target, "TARGET_CHANGED", "the system behind it was " + row.system + " and is " + system +
+                                              ": nothing is judged until `muster targets accept " + row.name + "`");
+    return false;
+  }
+  if (!system.empty()) row.system = system;
+  return true;
+}
+
+bool Run::compile_queries(TargetRun& target) {
+  auto filters = target.manifest->filters;
+  filters.insert(filters.end(), target.target.plugin_filters.begin(), target.target.plugin_filters.end());
+  filters.insert(filters.end(), target.target.filters.begin(), target.target.filters.end());
+  auto compiled = FilterSet::compile(filters);
+  if (!compiled) {
+    skip_target(target, errc_name(Errc::kInvalidRequest), "a filter cannot be used: " + compiled.error().message);
+    return false;
+  }
+  target.filters = std::move(*compiled);
+  if (auto labels = Labels::compile(*target.manifest)) {
+    target.labels = std::move(*labels);
+  } else {
+    problem(target, {}, errc_name(Errc::kContract), "a label query cannot be used: " + labels.error().message);
+  }
+  return true;
+}
+
+void Run::make_scans(TargetRun& target) {
+  std::map<std::string, const TypeDescriptor*> types;
+  for (const auto& type : target.manifest->types) {
+    const bool here = target.types.empty() || std::ranges::find(target.types, type.name) != target.types.end();
+    if (type.discoverable && here) types[type.name] = &type;
+  }
+  std::set<std::string> wanted;
+  for (const auto& [name, type] : types) {
+    if (!scope_.types.empty() && std::ranges::find(scope_.types, name) == scope_.types.end()) continue;
+    // A child is found below its parents: they are listed too.
+    for (std::string at = name; !at.empty() && types.contains(at) && wanted.insert(at).second;) at = types[at]->parent;
+  }
+  std::map<std::string, Scan*> made;
+  while (made.size() < wanted.size()) {
+    const auto before = made.size();
+    for (const auto& name : wanted) {
+      const auto* type = types[name];
+      const bool self = type->parent == name;
+      if (made.contains(name) || (!type->parent.empty() && !self && !made.contains(type->parent))) continue;
+      auto& scan = *target.scans.emplace_back(std::make_unique<Scan>());
+      made[name] = &scan;
+      scan.type = type;
+      scan.row = must(s_.store.scan(target.target.id, name));
+      scan.parent = type->parent.empty() ? nullptr : made[type->parent];
+      if (scan.parent != nullptr) {
+        scan.parent->children.push_back(&scan);
+        scan.parent->wants_properties |= !type->parent_parameters.empty();
+      }
+      scan.same_filters = scan.row.filters == target.filters.version();
+    }
+    if (made.size() == before) break;  // a parent that cannot be listed: its children are not reached either
+  }
+}
+
+JobSpec Run::job(const TargetRun& target, const Scan& scan, JobOperation operation) const {
+  return {target.lane, {target.target.id, target.target.name, target.target.config}, scan.type->name,
+          target.manifest_hash, std::move(operation), Priority::kDiscovery, s_.config.limits.job_deadline, owner_};
+}
+
+void Run::submit(JobSpec spec, Pending pending, TimePoint now) {
+  auto id = s_.dispatcher.submit(std::move(spec), now, s_.clock.wall());
+  pending_.emplace(std::move(id), std::move(pending));
+}
+
+void Run::take(JobOutcome outcome) {
+  auto node = pending_.extract(outcome.job);
+  if (node.empty() || finished_) return;
+  auto& pending = node.mapped();
+  auto& target = *pending.target;
+  if (std::holds_alternative<Pending::Inspection>(pending.what)) {
+    take_inspection(target, std::move(outcome.result));
+    return;
+  }
+  auto& scan = *pending.scan;
+  if (auto* page = std::get_if<Pending::Page>(&pending.what)) {
+    --scan.lists;
+    take_page(target, scan, page->listing, std::move(outcome.result));
+  } else if (auto* reads = std::get_if<Pending::Reads>(&pending.what)) {
+    --scan.reads;
+    take_reads(target, scan, std::move(reads->asked), std::move(outcome.result));
+  } else if (auto* confirmations = std::get_if<Pending::Confirmations>(&pending.what)) {
+    --scan.confirms;
+    take_confirmations(target, scan, confirmations->rows, confirmations->ids, std::move(outcome.result));
+  }
+}
+
+void Run::advance(TimePoint now) {
+  if (finished_) return;
+  for (auto& target : targets_) {
+    if (target->phase == TargetRun::Phase::kScanning) advance_target(*target, now);
+  }
+  const auto done = [](const auto& target) { return target->phase == TargetRun::Phase::kDone; };
+  if (std::ranges::all_of(targets_, done)) finish();
+}
+
+void Run::advance_target(TargetRun& target, TimePoint now) {
+  const auto has_room = [&] { return s_.dispatcher.has_room(target.lane); };
+  bool listed = true;
+  for (auto& scan : target.scans) {
+    while (has_room() && list_more(target, *scan, now)) {
+    }
+    listed = listed && scan->listed();
+  }
+  // An id may have moved below another parent: nothing is judged before everything is listed.
+  if (!listed) return;
+  bool done = true;
+  for (auto& scan : target.scans) {
+    settle(target, *scan);
+    while (has_room() && confirm_more(target, *scan, now)) {
+    }
+    settle(target, *scan);
+    done = done && scan->phase == Scan::Phase::kDone;
+  }
+  if (done) finish_target(target);
+}
+
+void Run::begin_scan(Scan& scan) {
+  scan.begun = true;
+  scan.index.load(s_.store, scan.row.id);
+}
+
+bool Run::list_more(TargetRun& target, Scan& scan, TimePoint now) {
+  if (!scan.begun && (scan.parent == nullptr || scan.parent == &scan)) {
+    begin_scan(scan);
+    return submit_page(target, scan, std::make_shared<Listing>(), {}, now);
+  }
+  if (submit_reads(target, scan, now)) return true;
+  if (scan.to_read.size() >= kReadBacklog) return false;
+  if (!scan.next_pages.empty()) {
+    auto [listing, token] = std::move(scan.next_pages.front());
+    scan.next_pages.pop_front();
+    return submit_page(target, scan, std::move(listing), std::move(token), now);
+  }
+  if (scan.parents.empty()) return false;
+  // The newest first: a tree is walked in depth, so that the queue stays short.
+  const auto parent = std::move(scan.parents.back());
+  scan.parents.pop_back();
+  for (auto* child : scan.children) {
+    if (!child->begun) begin_scan(*child);
+    auto listing = std::make_shared<Listing>();
+    listing->parent = parent;
+    submit_page(target, *child, std::move(listing), {}, now);
+  }
+  return true;
+}
+
+bool Run::submit_reads(TargetRun& target, Scan& scan, TimePoint now) {
+  if (scan.to_read.empty()) return false;
+  const std::size_t batch = scan.type->read_batch == 0 ? kDefaultReadBatch : scan.type->read_batch;
+  const bool more_to_come = scan.lists > 0 || !scan.next_pages.empty() || !scan.parents.empty();
+  if (scan.to_read.size() < batch && more_to_come) return false;
+  Pending::Reads reads;
+  ReadJob operation;
+  while (!scan.to_read.empty() && reads.asked.size() < batch) {
+    operation.native_ids.push_back(scan.to_read.front().native_id);
+    reads.asked.push_back(std::move(scan.to_read.front()));
+    scan.to_read.pop_front();
+  }
+  ++scan.reads;
+  submit(job(target, scan, std::move(operation)), {&target, &scan, std::move(reads)}, now);
+  return true;
+}
+
+bool Run::submit_page(TargetRun& target, Scan& scan, std::shared_ptr<Listing> listing, std::string token,
+                      TimePoint now) {
+  ListJob operation;
+  operation.page_token = std::move(token);
+  operation.page_size = scan.type->page_size == 0 ? kDefaultPageSize : scan.type->page_size;
+  if (listing->parent.row != 0) {
+    auto parameters = nlohmann::json::object();
+    if (!scan.type->parent_parameters.empty()) {
+      const auto properties = nlohmann::json::parse(listing->parent.properties, nullptr, false);
+      for (const auto& parameter : scan.type->parent_parameters) {
+        if (properties.contains(parameter.property)) parameters[parameter.name] = properties[parameter.property];
+      }
+    }
+    operation.parent = Parent{scan.type->parent, listing->parent.native_id, parameters.dump()};
+  }
+  ++scan.lists;
+  submit(job(target, scan, std::move(operation)), {&target, &scan, Pending::Page{std::move(listing)}}, now);
+  return true;
+}
+
+void Run::problem(const TargetRun& target, std::string_view type, std::string_view code, std::string message) {
+  s_.log.warn("run={} target={} type={} code={} {}", row_.id.value, target.target.name, type, code, message);
+  if (problems_.size() >= kMaxProblems) {
+    ++more_problems_;
+    return;
+  }
+  problems_.push_back({target.target.name, std::string(type), std::string(code), std::move(message)});
+}
+
+void Run::fail_scan(TargetRun& target, Scan& scan, const Error& error, const std::string& doing) {
+  ++scan.counts.errors;
+  scan.listing_failed = true;
+  problem(target, scan.type->name, errc_name(error.code), doing + ": " + error.message);
+}
+
+std::string Run::waiting() const {
+  for (const auto& target : targets_) {
+    if (target->phase == TargetRun::Phase::kDone || s_.registry.serves(target->lane, target->manifest_hash)) continue;
+    return "waiting for a worker of " + target->lane.ns + "/" + target->lane.pool;
+  }
+  return {};
+}
+
+JsonText Run::progress() const {
+  ScanCounts sum;
+  std::uint64_t scans = 0, ended = 0;
+  for (const auto& target : targets_) {
+    for (const auto& scan : target->scans) {
+      const auto& c = scan->counts;
+      ++scans;
+      ended += scan->phase == Scan::Phase::kDone ? 1 : 0;
+      sum.listed += c.listed;
+      sum.read += c.read;
+      sum.filtered += c.filtered;
+      sum.fresh += c.fresh;
+      sum.changed += c.changed;
+      sum.unchanged += c.unchanged;
+      sum.missing += c.missing;
+      sum.errors += c.errors;
+    }
+  }
+  return JsonObject()
+      .text("run", row_.id.value)
+      .text("state", row_.state)
+      .number("scans", scans)
+      .number("scans_ended", ended)
+      .number("listed", sum.listed)
+      .number("read", sum.read)
+      .number("filtered", sum.filtered)
+      .number("new", sum.fresh)
+      .number("changed", sum.changed)
+      .number("unchanged", sum.unchanged)
+      .number("missing", sum.missing)
+      .number("errors", sum.errors)
+      .number("problems", problems_.size() + more_problems_)
+      .take();
+}
+
+JsonText Run::report() const {
+  const auto end = row_.finished_at.value_or(s_.clock.wall());
+  const auto duration = std::chrono::duration_cast<Millis>(end - started_wall_).count();
+  std::string scans;
+  for (const auto& target : targets_) {
+    for (const auto& scan : target->scans) {
+      const auto& c = scan->counts;
+      scans += scans.empty() ? "[" : ",";
+      scans += JsonObject()
+                   .text("target", target->target.name)
+                   .text("type", scan->type->name)
+                   .number("listed", c.listed)
+                   .number("read", c.read)
+                   .number("filtered", c.filtered)
+                   .number("new", c.fresh)
+                   .number("changed", c.changed)
+                   .number("renamed", c.renamed)
+                   .number("unchanged", c.unchanged)
+                   .number("missing", c.missing)
+                   .number("skipped", c.skipped)
+                   .number("errors", c.errors)
+                   .flag("complete", scan->complete)
+                   .take();
+    }
+  }
+  auto problems = nlohmann::json::array();
+  for (const auto& p : problems_) {
+    problems.push_back({{"target", p.target}, {"type", p.type}, {"code", p.code}, {"message", p.message}});
+  }
+  JsonObject report;
+  report.text("run", row_.id.value).text("state", row_.state).text("trigger", row_.trigger);
+  report.text("started_at", rfc3339(started_wall_));
+  if (row_.finished_at) {
+    report.text("finished_at", rfc3339(*row_.finished_at));
+  } else {
+    report.raw("finished_at", "null");
+  }
+  report.number("duration_ms", static_cast<std::uint64_t>(std::max<std::int64_t>(0, duration)));
+  report.raw("scans", scans.empty() ? "[]" : scans + "]").raw("problems", problems.dump());
+  if (more_problems_ > 0) report.number("more_problems", more_problems_);
+  if (const auto why = waiting(); !finished_ && !why.empty()) report.text("waiting", why);
+  return report.take();
+}
+
+}  // namespace muster

@@ -1,0 +1,237 @@
+// How a run ends a scan: what was not listed is confirmed to be gone, or renamed, or left alone as stale.
+
+#include <algorithm>
+
+#include <spdlog/spdlog.h>
+
+#include "coordinator/must.h"
+#include "coordinator/run_state.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kConfirmBatch = 64;
+
+bool is_gone(const ReadItem& answer) {
+  const auto* error = std::get_if<Error>(&answer);
+  return error != nullptr && error->code == Errc::kNotFound;
+}
+
+bool is_listed(ResourceState state) { return state != ResourceState::kVanished && state != ResourceState::kFiltered; }
+
+}  // namespace
+
+void Run::settle(TargetRun& target, Scan& scan) {
+  if (scan.phase == Scan::Phase::kListing) {
+    if (!scan.begun) begin_scan(scan);  // a child type without a parent in sight: its rows may be missing all the same
+    for (const auto& [row, deferred] : scan.deferred) scan.to_confirm.push_back(row);
+    scan.phase = Scan::Phase::kSettling;
+  }
+  const auto answered = [&] { return scan.to_confirm.empty() && scan.confirms == 0; };
+  // Children are judged after their parents: most of them go with a parent that vanished.
+  const bool in_turn = scan.parent == nullptr || scan.parent == &scan || scan.parent->phase == Scan::Phase::kDone;
+  if (scan.phase == Scan::Phase::kSettling && answered() && in_turn) {
+    if (scan.parent != nullptr && scan.parent->listing_failed) scan.listing_failed = true;
+    scan.phase = Scan::Phase::kConfirming;
+    for (const auto& entry : scan.index.entries()) {
+      if (scan.listing_failed || entry.seen || target.left.contains(entry.row)) continue;
+      // Of a tree that is missing only the top is asked for; the rest goes with it, or is asked for afterwards.
+      const auto* above = scan.parent == &scan ? scan.index.find_row(entry.parent) : nullptr;
+      if (above == nullptr || above->seen) scan.to_confirm.push_back(entry.row);
+    }
+  }
+  if (scan.phase == Scan::Phase::kConfirming && answered()) finish_scan(target, scan);
+}
+
+bool Run::confirm_more(TargetRun& target, Scan& scan, TimePoint now) {
+  if (scan.phase != Scan::Phase::kSettling && scan.phase != Scan::Phase::kConfirming) return false;
+  Pending::Confirmations asked;
+  while (!scan.to_confirm.empty() && asked.rows.size() < kConfirmBatch) {
+    const auto row = scan.to_confirm.front();
+    scan.to_confirm.pop_front();
+    if (target.left.contains(row)) continue;
+    const auto record = must(s_.store.one(row));
+    if (!record || !is_listed(record->state)) continue;
+    asked.rows.push_back(row);
+    asked.ids.emplace_back(record->native_id);
+  }
+  if (asked.rows.empty()) return false;
+  ++scan.confirms;
+  ReadJob operation{asked.ids};
+  submit(job(target, scan, std::move(operation)), {&target, &scan, std::move(asked)}, now);
+  return true;
+}
+
+void Run::take_confirmations(TargetRun& target, Scan& scan, const std::vector<RowId>& rows,
+                             const std::vector<std::string>& ids, JobResult result) {
+  auto* read = std::get_if<ReadResult>(&result);
+  const bool whole = read != nullptr && read->items.size() == ids.size();
+  const auto* failed = std::get_if<Error>(&result);
+  const ReadItem no_answer = failed != nullptr ? *failed : Error{Errc::kContract, "the plugin did not answer each id", {}, 0};
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto& answer = whole ? read->items[i] : no_answer;
+    if (scan.phase == Scan::Phase::kSettling) {
+      take_old_id(target, scan, rows[i], ids[i], answer);
+    } else {
+      take_missing(target, scan, rows[i], ids[i], answer);
+    }
+  }
+}
+
+void Run::take_old_id(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer) {
+  const auto deferred = std::move(scan.deferred[row]);
+  scan.deferred.erase(row);
+  const auto* error = std::get_if<Error>(&answer);
+  if (error != nullptr && error->code != Errc::kNotFound) {
+    // Which of the two it is cannot be told: nothing is recorded, the next run looks again.
+    fail_scan(target, scan, *error, "reading " + id + ", which may have been renamed");
+    return;
+  }
+  for (std::size_t i = 0; i < deferred.size(); ++i) {
+    if (error != nullptr && i == 0) {
+      rename(target, scan, row, deferred[i]);
+    } else {
+      const auto& item = deferred[i].item;
+      observe_new(target, scan, item, deferred[i].parent, item.properties, hash128(item.properties));
+    }
+  }
+}
+
+void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& deferred) {
+  const auto& item = deferred.item;
+  const auto old = must(s_.store.one(row));
+  if (!old) return;
+  must(s_.store.rename(row, item.native_id, deferred.parent, s_.clock.wall()));
+  auto said = JsonObject().text("was", old->native_id).take();
+  said = said.substr(1, said.size() - 2);
+  if (old->properties != item.properties) {
+    said += "," + record_change(target, scan, *old, item, item.properties, hash128(item.properties));
+  }
+  ++scan.counts.renamed;
+  if (auto* entry = scan.index.find_row(row)) entry->seen = true;
+  s_.events.emit(target.target.ns, "resource.renamed", old->id.value,
+                 identity(target, scan, old->id, item.native_id, said));
+}
+
+void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer) {
+  auto* entry = scan.index.find_row(row);
+  if (entry == nullptr || target.left.contains(row)) return;
+  if (is_gone(answer)) {
+    leave_tree(target, row, ResourceState::kVanished, "vanished");
+    return;
+  }
+  if (const auto* item = std::get_if<Item>(&answer)) {
+    // Not listed and there all the same: the list is not to be trusted, the object is.
+    entry->seen = true;
+    observe(target, scan, {id, item->uid, item->properties}, entry->parent);
+    if (scan.parent != &scan) return;
+    for (const auto& below : scan.index.entries()) {
+      if (below.parent == row && !below.seen) scan.to_confirm.push_back(below.row);
+    }
+    return;
+  }
+  const auto& error = std::get<Error>(answer);
+  ++scan.counts.errors;
+  problem(target, scan.type->name, errc_name(error.code), id + " was not listed, and cannot be read: " + error.message);
+}
+
+void Run::leave(TargetRun& target, RowId row, ResourceState state, std::string_view reason) {
+  const auto record = must(s_.store.one(row));
+  if (!record || !is_listed(record->state)) return;
+  must(s_.store.leave(row, state, reason, s_.clock.wall()));
+  target.left.insert(row);
+  const auto scan = std::ranges::find_if(target.scans, [&](const auto& s) { return s->row.id == record->scan; });
+  if (scan == target.scans.end()) return;  // a type that this run does not look at goes with its parent all the same
+  const bool vanished = state == ResourceState::kVanished;
+  ++(vanished ? (*scan)->counts.missing : (*scan)->counts.filtered);
+  s_.events.emit(target.target.ns, vanished ? "resource.vanished" : "resource.filtered", record->id.value,
+                 identity(target, **scan, record->id, record->native_id, "\"reason\":\"" + std::string(reason) + "\""));
+}
+
+void Run::leave_tree(TargetRun& target, RowId top, ResourceState state, std::string_view reason) {
+  const auto below = must(s_.store.descendants(top));
+  leave(target, top, state, reason);
+  std::unordered_set<RowId> kept;
+  for (const auto row : below) {
+    const auto record = must(s_.store.one(row));
+    if (!record) continue;
+    const auto scan = std::ranges::find_if(target.scans, [&](const auto& s) { return s->row.id == record->scan; });
+    const bool known = scan != target.scans.end();
+    auto* entry = known ? (*scan)->index.find_row(row) : nullptr;
+    const bool seen = entry != nullptr && entry->seen;       // listed below another parent: it has moved
+    const bool alone = known && !(*scan)->type->contained;   // judged by a read of its own
+    if (seen || alone || kept.contains(record->parent)) {
+      kept.insert(row);
+      continue;
+    }
+    leave(target, row, state, "parent");
+  }
+}
+
+void Run::finish_scan(TargetRun& target, Scan& scan) {
+  scan.complete = !scan.listing_failed && scan.counts.errors == 0;
+  scan.row.stale = scan.listing_failed && !scan.listed_any;
+  if (!scan.row.stale) {
+    for (const auto& entry : scan.index.entries()) {
+      if (!entry.seen && !entry.stale && !target.left.contains(entry.row)) must(s_.store.set_stale(entry.row, true));
+    }
+  }
+  if (!scan.listing_failed) {
+    scan.row.last_complete = s_.clock.wall();
+    scan.row.filters = target.filters.version();
+  }
+  scan.row.last_run = row_.id;
+  must(s_.store.put_scan(scan.row));
+  scan.index.clear();
+  scan.fresh = {};
+  scan.phase = Scan::Phase::kDone;
+}
+
+void Run::finish_target(TargetRun& target) {
+  target.phase = TargetRun::Phase::kDone;
+  auto& row = target.target;
+  const bool answered = target.scans.empty() ? !target.skipped : std::ranges::any_of(target.scans, &Scan::listed_any);
+  const bool inspected_only = target.skipped || (!answered && target.scans.empty());
+  if (!inspected_only && answered != row.reachable) {
+    row.reachable = answered;
+    s_.events.emit(row.ns, answered ? "target.reachable" : "target.unreachable", row.name,
+                   JsonObject().text("target", row.name).text("run", row_.id.value).take());
+  }
+  row.last_run = row_.id;
+  must(s_.store.put_target(row));
+}
+
+void Run::finish() {
+  finished_ = true;
+  bool complete = !aborted_;
+  bool any = targets_.empty();
+  for (const auto& target : targets_) {
+    complete = complete && !target->skipped && std::ranges::all_of(target->scans, &Scan::complete);
+    any = any || std::ranges::any_of(target->scans, &Scan::listed_any);
+  }
+  row_.state = complete && problems_.empty() ? "complete" : any ? "partial" : aborted_ ? "failed" : "partial";
+  row_.finished_at = s_.clock.wall();
+  row_.report = report();
+  must(s_.store.put_run(row_));
+  s_.events.emit({}, "run.finished", row_.id.value, progress());  // the report itself has no bound that fits an event
+}
+
+void Run::abort(std::string_view code, const std::string& why, Effects& effects) {
+  s_.dispatcher.withdraw(owner_, effects);
+  pending_.clear();
+  aborted_ = true;
+  for (auto& target : targets_) {
+    if (target->phase == TargetRun::Phase::kDone) continue;
+    problem(*target, {}, code, why);
+    for (auto& scan : target->scans) {
+      if (scan->phase == Scan::Phase::kDone) continue;
+      scan->listing_failed = true;
+      if (!scan->begun) begin_scan(*scan);
+      finish_scan(*target, *scan);
+    }
+    finish_target(*target);
+  }
+  finish();
+}
+
+}  // namespace muster

@@ -1,0 +1,237 @@
+// What a run does with what workers found: pages of lists, batches of reads, one item after another.
+
+#include <nlohmann/json.hpp>
+
+#include "coordinator/canonical.h"
+#include "coordinator/must.h"
+#include "coordinator/run_state.h"
+
+namespace muster {
+namespace {
+
+constexpr int kMaxBarrenPages = 1000;            // pages in a row that bring no id
+constexpr std::size_t kMaxPatchBytes = 16 * 1024;  // in an event; the history has it whole
+
+std::uint64_t uid_hash(std::string_view uid) { return uid.empty() ? 0 : std::max<std::uint64_t>(1, hash128(uid).low); }
+
+std::string below(const Listing& listing) {
+  return listing.parent.row == 0 ? std::string("listing") : "listing below " + listing.parent.native_id;
+}
+
+}  // namespace
+
+JsonText Run::identity(const TargetRun& target, const Scan& scan, const ResourceId& id, std::string_view native_id,
+                       std::string_view extra) const {
+  auto text = JsonObject()
+                  .text("id", id.value)
+                  .text("target", target.target.name)
+                  .text("type", scan.type->name)
+                  .text("native_id", native_id)
+                  .text("run", row_.id.value)
+                  .take();
+  if (!extra.empty()) {
+    text.back() = ',';
+    text += extra;
+    text += '}';
+  }
+  return text;
+}
+
+void Run::take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing>& listing, JobResult result) {
+  if (const auto* error = std::get_if<Error>(&result)) {
+    // A parent that went away between its own listing and this one has no children; the next run sees that it is gone.
+    if (error->code == Errc::kNotFound && listing->parent.row != 0) return;
+    fail_scan(target, scan, *error, below(*listing));
+    return;
+  }
+  auto* page = std::get_if<ListResult>(&result);
+  if (page == nullptr) {
+    fail_scan(target, scan, {Errc::kContract, "the plugin answered with something that is no page", {}, 0}, below(*listing));
+    return;
+  }
+  scan.listed_any = true;
+  scan.counts.skipped += page->skipped;
+  for (const auto& trouble : page->problems) {
+    fail_scan(target, scan, trouble.failure, trouble.native_id.empty() ? below(*listing) : trouble.native_id);
+  }
+  bool barren = true;
+  for (auto& item : page->items) {
+    if (!note_listed(target, scan, item)) continue;
+    barren = false;
+    if (item.properties.empty()) {
+      scan.to_read.push_back({std::move(item.native_id), listing->parent.row});
+    } else {
+      observe(target, scan, item, listing->parent.row);
+    }
+  }
+  if (!page->next_page_token.empty() && continues(scan, *listing, page->next_page_token, barren, target)) {
+    scan.next_pages.emplace_back(listing, std::move(page->next_page_token));
+  }
+}
+
+bool Run::continues(Scan& scan, Listing& listing, const std::string& token, bool barren, TargetRun& target) {
+  listing.barren_pages = barren ? listing.barren_pages + 1 : 0;
+  if (!listing.tokens.insert(hash128(token).low).second) {
+    fail_scan(target, scan, {Errc::kContract, "the plugin gave the same page token twice", {}, 0}, below(listing));
+    return false;
+  }
+  if (listing.barren_pages >= kMaxBarrenPages) {
+    fail_scan(target, scan, {Errc::kContract, "1000 pages in a row brought no new id", {}, 0}, below(listing));
+    return false;
+  }
+  return true;
+}
+
+bool Run::note_listed(TargetRun& target, Scan& scan, const Item& item) {
+  const auto key = hash128(item.native_id);
+  auto* entry = scan.index.find(key);
+  const bool twice = entry != nullptr ? std::exchange(entry->seen, true) : !scan.fresh.insert(key).second;
+  if (twice) {
+    ++scan.counts.errors;
+    problem(target, scan.type->name, "DUPLICATE_ID", "listed twice: " + item.native_id);
+    return false;
+  }
+  ++scan.counts.listed;
+  return true;
+}
+
+void Run::take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> asked, JobResult result) {
+  auto* read = std::get_if<ReadResult>(&result);
+  if (read == nullptr || read->items.size() != asked.size()) {
+    const auto* error = std::get_if<Error>(&result);
+    scan.counts.errors += asked.size();
+    problem(target, scan.type->name, errc_name(error != nullptr ? error->code : Errc::kContract),
+            "reading " + std::to_string(asked.size()) + " ids from " + asked.front().native_id + ": " +
+                (error != nullptr ? error->message : "the plugin did not answer each id"));
+    return;
+  }
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (auto* item = std::get_if<Item>(&read->items[i])) {
+      ++scan.counts.read;
+      if (item->native_id.empty()) item->native_id = asked[i].native_id;
+      if (item->native_id != asked[i].native_id) {
+        ++scan.counts.errors;
+        problem(target, scan.type->name, errc_name(Errc::kContract),
+                "asked for " + asked[i].native_id + ", the plugin read " + item->native_id);
+        continue;
+      }
+      observe(target, scan, *item, asked[i].parent);
+      continue;
+    }
+    const auto& error = std::get<Error>(read->items[i]);
+    if (error.code == Errc::kNotFound) {  // it went away after it was listed
+      const auto key = hash128(asked[i].native_id);
+      if (auto* entry = scan.index.find(key)) entry->seen = false;
+      scan.fresh.erase(key);
+      continue;
+    }
+    ++scan.counts.errors;
+    problem(target, scan.type->name, errc_name(error.code), "reading " + asked[i].native_id + ": " + error.message);
+  }
+}
+
+void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent) {
+  if (item.properties.size() > kMaxPropertiesBytes) {
+    ++scan.counts.errors;
+    problem(target, scan.type->name, errc_name(Errc::kLimit),
+            item.native_id + ": properties of " + std::to_string(item.properties.size()) + " bytes, the limit is 262144");
+    return;
+  }
+  auto* entry = scan.index.find(hash128(item.native_id));
+  auto content = hash128(item.properties);
+  if (entry != nullptr && entry->content == content && scan.same_filters) {
+    observe_known(target, scan, *entry, item, parent, item.properties, content);
+    return;
+  }
+  JsonText canonical;
+  std::string_view text = item.properties;
+  if (!is_canonical_object(text)) {
+    auto made = canonical_object(text);
+    if (!made) {
+      ++scan.counts.errors;
+      problem(target, scan.type->name, errc_name(Errc::kContract),
+              item.native_id + ": the properties are no JSON object: " + made.error().message);
+      return;
+    }
+    canonical = std::move(*made);
+    text = canonical;
+    content = hash128(text);
+  }
+  const bool judged = entry != nullptr && entry->content == content && scan.same_filters;
+  if (!judged) {
+    const auto kept = entry != nullptr && entry->managed ? Result<bool>(true) : target.filters.judge(scan.type->name, text);
+    if (!kept) {
+      ++scan.counts.errors;
+      problem(target, scan.type->name, errc_name(kept.error().code), item.native_id + ": filter: " + kept.error().message);
+      return;
+    }
+    if (!*kept) {
+      filter_out(target, scan, entry);
+      return;
+    }
+  }
+  if (entry != nullptr) {
+    observe_known(target, scan, *entry, item, parent, text, content);
+  } else if (const auto* old = scan.index.find_uid(uid_hash(item.uid)); old != nullptr && !target.left.contains(old->row)) {
+    // Perhaps renamed: known when the old id proves to be gone. Its children are listed under the row of the old id.
+    scan.deferred[old->row].push_back({{item.native_id, item.uid, JsonText(text)}, parent});
+    queue_children(scan, old->row, item.native_id, text);
+  } else {
+    observe_new(target, scan, item, parent, text, content);
+  }
+}
+
+void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
+                      const Hash128& content) {
+  const auto label = target.labels.label(scan.type->name, text, item.native_id);
+  const auto made = must(
+      s_.store.insert({scan.row.id, item.native_id, item.uid, label, text, content, parent, s_.clock.wall()}));
+  ++scan.counts.fresh;
+  s_.events.emit(target.target.ns, "resource.discovered", made.id.value,
+                 identity(target, scan, made.id, item.native_id, "\"hash\":\"" + hex(content) + "\""));
+  queue_children(scan, made.row, item.native_id, text);
+}
+
+void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, const Item& item, RowId parent,
+                        std::string_view text, const Hash128& content) {
+  const auto uid = uid_hash(item.uid);
+  if (entry.uid != 0 && uid != 0 && entry.uid != uid) {  // another object under the old id
+    leave_tree(target, entry.row, ResourceState::kVanished, "replaced");
+    observe_new(target, scan, item, parent, text, content);
+    return;
+  }
+  if (entry.content != content || (entry.uid == 0 && uid != 0)) {
+    const auto old = must(s_.store.one(entry.row));
+    if (!old) throw StoreFailure({Errc::kStoreUnavailable, "row " + std::to_string(entry.row) + " is gone", {}, 0});
+    const auto said = record_change(target, scan, *old, item, text, content);
+    s_.events.emit(target.target.ns, "resource.changed", old->id.value,
+                   identity(target, scan, old->id, item.native_id, said));
+    ++scan.counts.changed;
+  } else {
+    ++scan.counts.unchanged;
+    if (entry.stale) must(s_.store.set_stale(entry.row, false));
+  }
+  if (entry.parent != parent) must(s_.store.reparent(entry.row, parent));
+  queue_children(scan, entry.row, item.native_id, text);
+}
+
+std::string Run::record_change(TargetRun& target, Scan& scan, const ResourceRecord& old, const Item& item, std::string_view text,
+                               const Hash128& content) {
+  const auto patch = nlohmann::json::diff(nlohmann::json::parse(old.properties), nlohmann::json::parse(text)).dump();
+  const auto label = target.labels.label(scan.type->name, text, item.native_id);
+  must(s_.store.change(old.row, text, content, label, item.uid, patch, s_.clock.wall()));
+  const auto hash = "\"hash\":\"" + hex(content) + "\",";
+  return patch.size() <= kMaxPatchBytes ? hash + "\"patch\":" + patch : hash + "\"patch_left_out\":true";
+}
+
+void Run::filter_out(TargetRun& target, Scan& scan, const ScanIndex::Entry* entry) {
+  ++scan.counts.filtered;
+  if (entry != nullptr) leave_tree(target, entry->row, ResourceState::kFiltered, "filtered");
+}
+
+void Run::queue_children(Scan& scan, RowId row, std::string_view native_id, std::string_view text) {
+  if (scan.children.empty() || scan.phase != Scan::Phase::kListing) return;
+  scan.parents.push_back({row, std::string(native_id), scan.wants_properties ? JsonText(text) : JsonText{}});
+}
+
+}  // namespace muster

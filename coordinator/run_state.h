@@ -1,0 +1,47 @@
+#pragma once
+
+#include <variant>
+
+#include "coordinator/filter.h"
+#include "coordinator/label.h"
+#include "coordinator/run.h"
+
+namespace muster {
+
+/// One target in a run. Shared by the files that implement Run.
+struct Run::TargetRun {
+  enum class Phase : std::uint8_t { kWaiting, kInspecting, kScanning, kDone };
+
+  TargetRow target;
+  Lane lane;
+  Phase phase = Phase::kWaiting;
+  std::string manifest_hash;
+  std::shared_ptr<const Manifest> manifest;
+  FilterSet filters;
+  Labels labels;
+  std::vector<std::string> types;            // what the plugin says there is on this target; empty: all of the manifest
+  std::vector<std::unique_ptr<Scan>> scans;  // parents before children
+  std::unordered_set<RowId> left;            // rows that left the list in this run
+  bool skipped = false;                      // not looked at in this run
+};
+
+/// What a job that was submitted is for.
+struct Run::Pending {
+  struct Inspection {};
+  struct Page {
+    std::shared_ptr<Listing> listing;
+  };
+  struct Reads {
+    std::vector<PendingRead> asked;
+  };
+  struct Confirmations {
+    std::vector<RowId> rows;
+    std::vector<std::string> ids;
+  };
+
+  TargetRun* target = nullptr;
+  Scan* scan = nullptr;
+  std::variant<Inspection, Page, Reads, Confirmations> what;
+};
+
+}  // namespace muster

@@ -1,0 +1,57 @@
+#include "coordinator/scan.h"
+
+#include <algorithm>
+
+#include "coordinator/must.h"
+
+namespace muster {
+
+void ScanIndex::load(Store& store, RowId scan) {
+  clear();
+  must(store.load_index(scan, [this](const IndexEntry& entry) { entries_.push_back({entry}); }));
+  std::ranges::sort(entries_, {}, &Entry::key);
+}
+
+void ScanIndex::clear() {
+  entries_ = {};
+  uids_ = {};
+  rows_ = {};
+}
+
+ScanIndex::Entry* ScanIndex::find(const Hash128& key) {
+  const auto it = std::ranges::lower_bound(entries_, key, {}, &Entry::key);
+  return it != entries_.end() && it->key == key ? &*it : nullptr;
+}
+
+ScanIndex::Entry* ScanIndex::find_uid(std::uint64_t uid) {
+  if (uid == 0 || entries_.empty()) return nullptr;
+  if (uids_.empty()) {
+    uids_.reserve(entries_.size());
+    for (std::size_t i = 0; i < entries_.size(); ++i) uids_.emplace_back(entries_[i].uid, i);
+    std::ranges::sort(uids_);
+  }
+  auto it = std::ranges::lower_bound(uids_, uid, {}, &std::pair<std::uint64_t, std::size_t>::first);
+  for (; it != uids_.end() && it->first == uid; ++it) {
+    if (!entries_[it->second].seen) return &entries_[it->second];
+  }
+  return nullptr;
+}
+
+ScanIndex::Entry* ScanIndex::find_row(RowId row) {
+  if (entries_.empty()) return nullptr;
+  if (rows_.empty()) {
+    rows_.reserve(entries_.size());
+    for (std::size_t i = 0; i < entries_.size(); ++i) rows_.emplace_back(entries_[i].row, i);
+    std::ranges::sort(rows_);
+  }
+  const auto it = std::ranges::lower_bound(rows_, row, {}, &std::pair<RowId, std::size_t>::first);
+  return it != rows_.end() && it->first == row ? &entries_[it->second] : nullptr;
+}
+
+bool Scan::listed() const {
+  const bool parents_known = parent == nullptr || parent == this ? begun : parent->listed();
+  return parents_known && (parent == nullptr || parent->parents.empty()) && lists == 0 && reads == 0 &&
+         next_pages.empty() && to_read.empty();
+}
+
+}  // namespace muster

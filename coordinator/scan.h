@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "coordinator/store.h"
+#include "schema/messages.h"
+
+namespace muster {
+
+struct HashOfHash128 {
+  std::size_t operator()(const Hash128& hash) const noexcept { return hash.low; }
+};
+
+/// What the store holds of one scan, in memory while the scan runs: 64 bytes a row, found by binary search.
+class ScanIndex {
+ public:
+  struct Entry : IndexEntry {
+    bool seen = false;  // listed, or otherwise known to be there, in this run
+  };
+
+  void load(Store& store, RowId scan);
+  [[nodiscard]] Entry* find(const Hash128& key);
+  /// An entry of that uid that has not been seen yet; none for uid 0.
+  [[nodiscard]] Entry* find_uid(std::uint64_t uid);
+  [[nodiscard]] Entry* find_row(RowId row);
+  [[nodiscard]] std::vector<Entry>& entries() { return entries_; }
+  void clear();
+
+ private:
+  std::vector<Entry> entries_;                               // by key
+  std::vector<std::pair<std::uint64_t, std::size_t>> uids_;  // made when first asked for
+  std::vector<std::pair<RowId, std::size_t>> rows_;          // likewise
+};
+
+/// An object whose children are to be listed.
+struct ParentRef {
+  RowId row = 0;              // 0: the root of the target
+  std::string native_id;
+  JsonText properties;        // only where a child type takes parameters from them
+};
+
+/// A listing of one type below one parent, from its first page to its last.
+struct Listing {
+  ParentRef parent;
+  std::unordered_set<std::uint64_t> tokens;  // hashes of the page tokens given so far
+  int barren_pages = 0;                      // pages in a row without a new id
+};
+
+struct ScanCounts {
+  std::uint64_t listed = 0, read = 0, filtered = 0, fresh = 0, changed = 0, unchanged = 0, missing = 0, errors = 0,
+                skipped = 0, renamed = 0;
+};
+
+struct PendingRead {
+  std::string native_id;
+  RowId parent = 0;
+};
+
+/// An id that is new, of an object that the store knows under another id: renamed, if the old id proves to be gone.
+struct Deferred {
+  Item item;
+  RowId parent = 0;
+};
+
+/// The scan of one type in one target during one run.
+struct Scan {
+  /// kSettling asks for the old ids of what was perhaps renamed, kConfirming for what was not listed.
+  enum class Phase : std::uint8_t { kListing, kSettling, kConfirming, kDone };
+
+  const TypeDescriptor* type = nullptr;
+  ScanRow row;
+  Scan* parent = nullptr;         // may be itself
+  std::vector<Scan*> children;    // may hold itself
+  bool wants_properties = false;  // some child type takes parameters from this type's properties
+
+  Phase phase = Phase::kListing;
+  ScanIndex index;
+  std::unordered_set<Hash128, HashOfHash128> fresh;  // ids first seen in this run
+  std::deque<ParentRef> parents;                     // objects of this type whose children wait to be listed
+  std::deque<std::pair<std::shared_ptr<Listing>, std::string>> next_pages;  // held back until reads have caught up
+  std::deque<PendingRead> to_read;
+  std::map<RowId, std::vector<Deferred>> deferred;   // by the row of the old id
+  std::deque<RowId> to_confirm;                      // rows whose ids are to be read in this phase
+  std::size_t lists = 0, reads = 0, confirms = 0;    // jobs on their way
+  bool begun = false;           // the index is loaded, the first page asked for
+  bool listed_any = false;      // some page came
+  bool listing_failed = false;  // something could not be listed: absence proves nothing
+  bool complete = false;        // set at the end
+  bool same_filters = false;    // the rows were judged by the filters of this run before
+  ScanCounts counts;
+
+  /// All ids of this type are known and read.
+  [[nodiscard]] bool listed() const;
+};
+
+}  // namespace muster

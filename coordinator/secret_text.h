@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schema/messages.h"
+
+namespace muster {
+
+/// Splits a user's text at its secret references: `${env:NAME}`, `${file:/absolute/path}`, `${secret:NAME}`; `$${` is a
+/// literal `${`. Text without references gives at most one literal part.
+/// errors   kInvalidRequest: something that begins with `${` is none of these
+Result<std::vector<SecretPart>> parse_secret_text(std::string_view text);
+
+/// Whether the text holds what looks like a reference, well-formed or not: it may stand in few places only.
+bool mentions_secret(std::string_view text);
+
+}  // namespace muster

@@ -1,0 +1,113 @@
+#include "coordinator/service.h"
+
+#include <atomic>
+#include <csignal>
+
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include "coordinator/coordinator.h"
+#include "coordinator/sqlite_store.h"
+
+namespace muster {
+namespace {
+
+constexpr Millis kOtherFleetAnswer{500};
+constexpr Millis kCloseTimeout{2000};
+constexpr std::string_view kSqlite = "sqlite:";
+
+// A signal handler reaches nothing but globals; set before the handlers are installed, cleared after.
+std::atomic<NatsBus*> g_bus{nullptr};
+std::atomic<bool> g_stop{false};
+
+void on_signal(int) {
+  g_stop = true;
+  if (auto* bus = g_bus.load()) bus->wake();
+}
+
+/// Stops the loop on SIGINT and SIGTERM for as long as it lives.
+class StopSignals {
+ public:
+  explicit StopSignals(NatsBus& bus) {
+    g_bus = &bus;
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    sigaction(SIGINT, &action, &before_int_);
+    sigaction(SIGTERM, &action, &before_term_);
+  }
+  ~StopSignals() {
+    sigaction(SIGINT, &before_int_, nullptr);
+    sigaction(SIGTERM, &before_term_, nullptr);
+    g_bus = nullptr;
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+ private:
+  struct sigaction before_int_ {};
+  struct sigaction before_term_ {};
+};
+
+/// The fleet id of a coordinator that already answers on this prefix, empty when nobody does.
+std::string fleet_on(NatsBus& bus, const Subjects& subjects, const Clock& clock) {
+  const auto answers = bus.inbox() + ".fleet";
+  const auto subscription = bus.subscribe(answers);
+  if (!subscription || !bus.publish({subjects.api("status"), answers, R"({"api":1})", {}})) return {};
+  std::string fleet;
+  std::vector<Message> inbox;
+  for (const auto until = clock.now() + kOtherFleetAnswer; inbox.empty() && clock.now() < until;) {
+    bus.wait(until);
+    bus.receive(inbox, 1);
+  }
+  if (!inbox.empty() && !inbox.front().no_responders) {
+    const auto answer = nlohmann::json::parse(inbox.front().data, nullptr, false);
+    if (answer.is_object()) fleet = answer.value("fleet", "");
+  }
+  bus.unsubscribe(*subscription);
+  return fleet;
+}
+
+}  // namespace
+
+int run_coordinator(const Config& config, const std::shared_ptr<spdlog::logger>& log) {
+  const SystemClock clock;
+  SystemRandom random;
+  if (!config.store.starts_with(kSqlite)) {
+    log->error("store {}: only sqlite:PATH is built in", redact_url(config.store));
+    return 1;
+  }
+  auto store = open_sqlite_store(config.store.substr(kSqlite.size()), clock, random);
+  if (!store) {
+    log->error("cannot open the store: {}", store.error().message);
+    return 1;
+  }
+  auto bus = NatsBus::connect(config.nats, log);
+  if (!bus) {
+    log->error("cannot reach the bus: {}", bus.error().message);
+    return 1;
+  }
+  if (const auto other = fleet_on(**bus, Subjects(config.prefix), clock); !other.empty() && other != (*store)->fleet().value) {
+    log->error("fleet {} answers on prefix '{}', this store is fleet {}: give one of them another --prefix", other,
+               config.prefix, (*store)->fleet().value);
+    return 1;
+  }
+  {
+    const StopSignals signals(**bus);
+    Coordinator coordinator(config, **store, **bus, clock, random, log);
+    if (auto started = coordinator.start(); !started) {
+      log->error("cannot start: {}", started.error().message);
+      return 1;
+    }
+    log->info("coordinator={} fleet={} prefix={} is up", coordinator.status().id.value, (*store)->fleet().value, config.prefix);
+    while (!g_stop) {
+      (*bus)->wait(coordinator.next_due());
+      coordinator.turn();
+    }
+    coordinator.stop();
+  }
+  (*bus)->close(kCloseTimeout);
+  log->info("stopped");
+  return 0;
+}
+
+}  // namespace muster

@@ -1,0 +1,263 @@
+#include "coordinator/yaml_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include <re2/re2.h>
+
+#include "coordinator/secret_text.h"
+
+namespace muster {
+namespace {
+
+std::string_view kind_name(const YamlNode& node) {
+  constexpr std::array<std::string_view, 4> kNames{"nothing", "a single value", "a list", "a mapping"};
+  return kNames.at(static_cast<std::size_t>(node.kind));
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+    }
+  }
+  return row.back();
+}
+
+/// What to say of a key that is not one of `fields`.
+std::string suggestion(std::string_view key, const std::vector<YamlReader::Field>& fields) {
+  const auto nearest = std::min_element(fields.begin(), fields.end(), [&](const auto& a, const auto& b) {
+    return edit_distance(key, a.key) < edit_distance(key, b.key);
+  });
+  if (edit_distance(key, nearest->key) <= std::max<std::size_t>(1, nearest->key.size() / 3)) {
+    return "did you mean " + shown(nearest->key) + "?";
+  }
+  std::string known;
+  for (const auto& field : fields) known += (known.empty() ? "known are " : ", ") + std::string(field.key);
+  return known;
+}
+
+bool is_plain(const YamlNode& node, std::initializer_list<std::string_view> words) {
+  return node.kind == YamlNode::Kind::kScalar && node.plain &&
+         std::find(words.begin(), words.end(), node.text) != words.end();
+}
+
+std::optional<bool> as_bool(const YamlNode& node) {
+  if (is_plain(node, {"true", "True", "TRUE"})) return true;
+  if (is_plain(node, {"false", "False", "FALSE"})) return false;
+  return std::nullopt;
+}
+
+std::optional<nlohmann::json> whole_number(std::string_view digits, int base) {
+  const char* const end = digits.data() + digits.size();
+  std::int64_t number = 0;
+  if (std::from_chars(digits.data(), end, number, base).ec == std::errc{}) return number;
+  std::uint64_t large = 0;
+  if (std::from_chars(digits.data(), end, large, base).ec == std::errc{}) return large;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t kShown = 80;
+  return "`" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "..." : "") + "`";
+}
+
+std::optional<nlohmann::json> typed_scalar(const YamlNode& node) {
+  static const re2::RE2 kDecimal("[-+]?[0-9]+");
+  static const re2::RE2 kRadix("0o[0-7]+|0x[0-9a-fA-F]+");
+  static const re2::RE2 kFloat("[-+]?(\\.[0-9]+|[0-9]+(\\.[0-9]*)?)([eE][-+]?[0-9]+)?");
+  static const re2::RE2 kNoNumber("[-+]?\\.(inf|Inf|INF)|\\.(nan|NaN|NAN)");
+  const std::string& text = node.text;
+  if (!node.plain) return text;
+  if (const auto boolean = as_bool(node)) return *boolean;
+  if (re2::RE2::FullMatch(text, kDecimal)) {
+    return whole_number(std::string_view(text).substr(text.front() == '+' ? 1 : 0), 10);
+  }
+  if (re2::RE2::FullMatch(text, kRadix)) return whole_number(std::string_view(text).substr(2), text[1] == 'x' ? 16 : 8);
+  if (re2::RE2::FullMatch(text, kFloat)) {
+    const double number = std::strtod(text.c_str(), nullptr);
+    return std::isfinite(number) ? std::optional<nlohmann::json>(number) : std::nullopt;
+  }
+  if (re2::RE2::FullMatch(text, kNoNumber)) return std::nullopt;
+  return text;
+}
+
+void YamlReader::mistake(const YamlNode& at, const std::string& what) {
+  mistakes_.push_back({file_, at.line, at.column, path_.empty() ? what : path_ + ": " + what});
+}
+
+bool YamlReader::expect(const YamlNode& node, YamlNode::Kind kind, std::string_view wanted) {
+  if (node.kind == kind) return true;
+  mistake(node, "expected " + std::string(wanted) + ", found " + std::string(kind_name(node)));
+  return false;
+}
+
+void YamlReader::each_key(const YamlNode& node,
+                          const std::function<void(const YamlNode& key, const YamlNode& value)>& use) {
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < node.keys.size(); ++i) {
+    const YamlNode& key = node.keys[i];
+    if (key.kind != YamlNode::Kind::kScalar) {
+      mistake(key, "a key must be a single word");
+    } else if (key.plain && key.text == "<<") {
+      mistake(key, "merge keys are not supported: write the keys out");
+    } else if (!seen.insert(key.text).second) {
+      mistake(key, "the key " + shown(key.text) + " stands here twice");
+    } else {
+      use(key, node.items[i]);
+    }
+  }
+}
+
+void YamlReader::fields(const YamlNode& node, const std::vector<Field>& known) {
+  if (!expect(node, YamlNode::Kind::kMap, "a mapping")) return;
+  std::set<std::string_view> given;
+  each_key(node, [&](const YamlNode& key, const YamlNode& value) {
+    const auto field = std::find_if(known.begin(), known.end(), [&](const Field& one) { return one.key == key.text; });
+    if (field == known.end()) {
+      mistake(key, "unknown key " + shown(key.text) + "; " + suggestion(key.text, known));
+      return;
+    }
+    if (value.kind == YamlNode::Kind::kNull) return;  // `pool:` with nothing after it is as good as absent
+    given.insert(field->key);
+    const Step step(*this, "." + std::string(field->key));
+    field->handler(value);
+  });
+  for (const Field& field : known) {
+    if (field.need == Need::kRequired && given.count(field.key) == 0) mistake(node, shown(field.key) + " is missing");
+  }
+}
+
+YamlReader::Handler YamlReader::list(Handler each) {
+  return [this, each = std::move(each)](const YamlNode& node) {
+    if (!expect(node, YamlNode::Kind::kSequence, "a list")) return;
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      const Step step(*this, "[" + std::to_string(i) + "]");
+      each(node.items[i]);
+    }
+  };
+}
+
+YamlReader::Handler YamlReader::text(std::string& out, Check valid, std::string_view wanted) {
+  return [this, &out, valid, wanted](const YamlNode& node) {
+    if (!expect(node, YamlNode::Kind::kScalar, wanted)) return;
+    if (mentions_secret(node.text)) {
+      mistake(node, "a secret reference may stand in a target's config and a worker's env only");
+    } else if (node.text.empty() || (valid != nullptr && !valid(node.text))) {
+      mistake(node, "expected " + std::string(wanted) + ", found " + shown(node.text));
+    } else {
+      out = node.text;
+    }
+  };
+}
+
+YamlReader::Handler YamlReader::texts(std::vector<std::string>& out, Check valid, std::string_view wanted) {
+  return list([this, &out, valid, wanted](const YamlNode& node) {
+    std::string one;
+    text(one, valid, wanted)(node);
+    if (!one.empty()) out.push_back(std::move(one));
+  });
+}
+
+YamlReader::Handler YamlReader::boolean(bool& out) {
+  return [this, &out](const YamlNode& node) {
+    if (const auto value = as_bool(node)) {
+      out = *value;
+    } else {
+      mistake(node, "expected true or false");
+    }
+  };
+}
+
+YamlReader::Handler YamlReader::duration(Millis& out, Millis low, Millis high, std::string_view wanted) {
+  return [this, &out, low, high, wanted](const YamlNode& node) {
+    const auto value = node.kind == YamlNode::Kind::kScalar ? parse_duration(node.text) : std::nullopt;
+    if (!value) {
+      mistake(node, "expected a duration like 250ms, 10s, 5m, 1h or 7d");
+    } else if (*value < low || *value > high) {
+      mistake(node, "expected " + std::string(wanted) + ", found " + shown(node.text));
+    } else {
+      out = *value;
+    }
+  };
+}
+
+YamlReader::Handler YamlReader::word(std::vector<std::string_view> words, std::function<void(std::size_t)> chosen) {
+  return [this, words = std::move(words), chosen = std::move(chosen)](const YamlNode& node) {
+    const auto it = std::find(words.begin(), words.end(), node.text);
+    if (it != words.end()) return chosen(static_cast<std::size_t>(it - words.begin()));
+    std::string wanted;
+    for (const auto one : words) wanted += (wanted.empty() ? "" : one == words.back() ? " or " : ", ") + std::string(one);
+    mistake(node, "expected " + wanted + ", found " + (node.text.empty() ? std::string(kind_name(node)) : shown(node.text)));
+  };
+}
+
+std::optional<YamlReader::Json> YamlReader::number_between(const YamlNode& node, const Json& low, const Json& high,
+                                                           bool fractions) {
+  auto value = node.kind == YamlNode::Kind::kScalar && node.plain ? typed_scalar(node) : std::nullopt;
+  const bool right = value && (fractions ? value->is_number() : value->is_number_integer());
+  if (right && *value >= low && *value <= high) return value;
+  mistake(node, std::string("expected a ") + (fractions ? "" : "whole ") + "number from " + low.dump() + " to " + high.dump());
+  return std::nullopt;
+}
+
+YamlReader::Json YamlReader::json(const YamlNode& node, const Json::json_pointer& at, std::vector<Secret>* secrets) {
+  switch (node.kind) {
+    case YamlNode::Kind::kNull:
+      return nullptr;
+    case YamlNode::Kind::kScalar:
+      return json_scalar(node, at, secrets);
+    case YamlNode::Kind::kSequence: {
+      Json array = Json::array();
+      for (const YamlNode& item : node.items) array.push_back(json(item, at / array.size(), secrets));
+      return array;
+    }
+    case YamlNode::Kind::kMap:
+      break;
+  }
+  Json object = Json::object();
+  each_key(node, [&](const YamlNode& key, const YamlNode& value) {
+    if (mentions_secret(key.text)) mistake(key, "a secret reference may not stand in a key");
+    object[key.text] = json(value, at / key.text, secrets);
+  });
+  return object;
+}
+
+YamlReader::Json YamlReader::json_scalar(const YamlNode& node, const Json::json_pointer& at,
+                                         std::vector<Secret>* secrets) {
+  auto value = typed_scalar(node);
+  if (!value) {
+    mistake(node, "the number " + shown(node.text) + " is out of range: quote it to make it text");
+    return nullptr;
+  }
+  if (!value->is_string()) return *value;
+  if (secrets == nullptr) {
+    if (mentions_secret(node.text)) {
+      mistake(node, "a secret reference may stand in a target's config and a worker's env only");
+    }
+    return *value;
+  }
+  auto parts = parse_secret_text(node.text);
+  if (!parts) {
+    mistake(node, parts.error().message);
+    return nullptr;
+  }
+  if (parts->empty()) return "";
+  if (parts->size() == 1 && parts->front().kind == SecretPart::Kind::kLiteral) return parts->front().text;
+  secrets->push_back({at.to_string(), std::move(*parts)});
+  return nullptr;
+}
+
+}  // namespace muster

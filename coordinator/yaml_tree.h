@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace muster {
+
+/// A YAML document as plain values that know where they stand. Lines and columns count from 1; columns are bytes.
+struct YamlNode {
+  enum class Kind { kNull, kScalar, kSequence, kMap };
+  Kind kind = Kind::kNull;
+  int line = 1;
+  int column = 1;
+  std::string text;             // of a scalar
+  bool plain = false;           // a scalar that is typed by its look (`5`, `true`); quoted ones are strings
+  std::vector<YamlNode> keys;   // of a map, in the order of the text; duplicates are kept
+  std::vector<YamlNode> items;  // of a sequence, or the map's values beside its keys
+};
+
+struct YamlError {
+  int line = 1;
+  int column = 1;
+  std::string message;
+};
+
+inline constexpr std::size_t kMaxYamlBytes = 16U << 20;
+inline constexpr std::size_t kMaxYamlNodes = 1'000'000;  // what aliases repeat counts again
+
+/// Parses one document of YAML or JSON; an empty text is a null node. Aliases become copies of what they name.
+/// errors   syntax, text that is not UTF-8, a second document, tags other than !!str, the limits above
+std::variant<YamlNode, YamlError> parse_yaml(std::string_view text);
+
+}  // namespace muster
