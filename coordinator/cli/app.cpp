@@ -1,0 +1,88 @@
+#include "coordinator/cli/app.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <exception>
+#include <iostream>
+
+#include "coordinator/cli/command_line.h"
+
+namespace muster::cli {
+namespace {
+
+Format format_named(const std::string& name) {
+  constexpr std::array<std::string_view, 4> kNames{"table", "json", "ndjson", "yaml"};
+  return static_cast<Format>(std::find(kNames.begin(), kNames.end(), name) - kNames.begin());
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+Screen make_screen(const CommonFlags& common, const Environment& env) {
+  const auto set = [&](const char* name) {
+    const auto it = env.find(name);
+    return it != env.end() && !it->second.empty();
+  };
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  Screen screen{std::cout, std::cerr};
+  screen.format = format_named(common.format);
+  screen.verbosity = common.quiet ? Verbosity::kQuiet : common.verbose ? Verbosity::kVerbose : Verbosity::kNormal;
+  screen.width = terminal ? terminal_width() : 0;
+  screen.colour = terminal && !set("NO_COLOR");
+  screen.progress = isatty(STDERR_FILENO) == 1;
+  return screen;
+}
+
+/// One line on what is wrong with the arguments.
+int bad_usage(const CommandLine& line, const CLI::ParseError& error) {
+  std::string verb;
+  for (const CLI::App* app : line.app.get_subcommands()) verb = " " + app->get_name();
+  std::string message = error.what();
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::cerr << "muster: " << escape(message) << " (see muster" << verb << " --help)" << std::endl;
+  return 2;
+}
+
+int perform(CommandLine& line, CoordinatorMain coordinator) {
+  if (line.common.quiet && line.common.verbose) {
+    std::cerr << "muster: -q and -v contradict each other" << std::endl;
+    return 2;
+  }
+  const Environment env = process_environment();
+  Screen screen = make_screen(line.common, env);
+  Session session{line.common, env, screen, coordinator};
+  const int status = line.action(session);
+  std::cout << std::flush;
+  if (std::cout) return status;
+  if (errno != EPIPE) std::cerr << "muster: the answer cannot be written" << std::endl;
+  return std::max(status, 1);
+}
+
+}  // namespace
+
+int run(int argc, char** argv, CoordinatorMain coordinator) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away (`| head`) is a failed write
+  int status = 1;
+  try {
+    CommandLine line;
+    try {
+      line.app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return error.get_exit_code() == 0 ? line.app.exit(error) : bad_usage(line, error);
+    }
+    status = perform(line, coordinator);
+  } catch (const std::exception& error) {
+    std::cerr << "muster: " << error.what() << std::endl;
+  }
+  nats_library_close();
+  return status;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,124 @@
+#include "coordinator/cli/child.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace muster::cli {
+namespace {
+
+constexpr std::size_t kLongestLine = 16 * 1024;
+
+Error system_error(const std::string& what) {
+  return {Errc::kInternalFailure, what + ": " + std::strerror(errno)};
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (std::string& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+/// What the new process does before it becomes another program: only what is allowed after fork() beside threads.
+[[noreturn]] void become(char** argv, char** env, int output, int failure, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() == parent) {  // else the parent ended before the line above
+    setpgid(0, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    std::signal(SIGPIPE, SIG_DFL);
+    const int nothing = open("/dev/null", O_RDONLY);
+    dup2(nothing, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    execve(argv[0], argv, env);
+  }
+  const int error = errno;
+  [[maybe_unused]] const ssize_t written = write(failure, &error, sizeof error);
+  _exit(127);
+}
+
+}  // namespace
+
+Result<Child> Child::start(const Command& command) {
+  std::vector<std::string> arguments = command.argv;
+  std::vector<std::string> settings;
+  for (const auto& [name, value] : command.env) settings.push_back(name + "=" + value);
+  const std::vector<char*> argv = pointers(arguments);
+  const std::vector<char*> env = pointers(settings);
+  std::array<int, 2> output{};
+  std::array<int, 2> failure{};  // tells an exec that failed from one that worked: it closes the pipe
+  if (pipe2(output.data(), O_CLOEXEC) != 0) return system_error("pipe");
+  if (pipe2(failure.data(), O_CLOEXEC) != 0) {
+    close(output[0]);
+    close(output[1]);
+    return system_error("pipe");
+  }
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) become(const_cast<char**>(argv.data()), const_cast<char**>(env.data()), output[1], failure[1], parent);
+  const int fork_error = errno;
+  close(output[1]);
+  close(failure[1]);
+  int exec_error = fork_error;
+  const bool failed = pid < 0 || read(failure[0], &exec_error, sizeof exec_error) == sizeof exec_error;
+  close(failure[0]);
+  Child child(pid, output[0]);
+  if (failed) {
+    errno = exec_error;
+    return system_error(command.argv.front());
+  }
+  fcntl(child.output_, F_SETFL, O_NONBLOCK);
+  return child;
+}
+
+Child::~Child() {
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  if (output_ >= 0) close(output_);
+}
+
+void Child::read_lines(const std::function<void(std::string_view line)>& use) {
+  std::array<char, 4096> buffer{};
+  ssize_t count = 0;
+  while (output_ >= 0 && (count = read(output_, buffer.data(), buffer.size())) > 0) {
+    pending_.append(buffer.data(), static_cast<std::size_t>(count));
+    std::size_t begin = 0;
+    for (std::size_t end = 0; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      use(std::string_view(pending_).substr(begin, end - begin));
+    }
+    pending_.erase(0, begin);
+    if (pending_.size() > kLongestLine) use(std::exchange(pending_, {}));
+  }
+  if (count == 0 && output_ >= 0) {
+    if (!pending_.empty()) use(std::exchange(pending_, {}));
+    close(std::exchange(output_, -1));
+  }
+}
+
+void Child::signal(int number) const {
+  if (pid_ > 0) kill(pid_, number);
+}
+
+bool Child::ended(int& status) {
+  if (pid_ > 0 && waitpid(pid_, &status, WNOHANG) != pid_) return false;
+  pid_ = -1;
+  return true;
+}
+
+std::string describe_exit(int status) {
+  if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
+  return "exited with status " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace muster::cli

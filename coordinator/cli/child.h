@@ -1,0 +1,61 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "coordinator/cli/settings.h"
+#include "schema/result.h"
+
+namespace muster::cli {
+
+/// What is to be started.
+struct Command {
+  std::string name;               // for people: `worker fs`
+  std::vector<std::string> argv;  // argv[0] is the path of the executable
+  Environment env;                // all of it
+};
+
+/// A running process whose stdout and stderr we read. It is in a process group of its own, so that Ctrl-C reaches it
+/// through us only, and the kernel kills it when the thread that started it ends, however that happens.
+class Child {
+ public:
+  /// errors   kInternalFailure: no process or pipe to be had, the executable cannot be run
+  static Result<Child> start(const Command& command);
+
+  Child(Child&& other) noexcept
+      : pid_(std::exchange(other.pid_, -1)), output_(std::exchange(other.output_, -1)), pending_(std::move(other.pending_)) {}
+  Child& operator=(Child&& other) noexcept {
+    std::swap(pid_, other.pid_);
+    std::swap(output_, other.output_);
+    std::swap(pending_, other.pending_);
+    return *this;
+  }
+  ~Child();  // kills what still runs
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] int output() const { return output_; }  // readable when there is output or its end; -1 after the end
+
+  /// Calls `use` for each whole line that has come; the rest of the last line at the end of the output.
+  void read_lines(const std::function<void(std::string_view line)>& use);
+
+  void signal(int number) const;
+  /// Whether it has ended; `status` then gets what waitpid() said.
+  bool ended(int& status);
+
+ private:
+  Child(pid_t pid, int output) : pid_(pid), output_(output) {}
+
+  pid_t pid_ = -1;
+  int output_ = -1;
+  std::string pending_;  // a line that has not ended
+};
+
+/// `exited with status 1`, `killed by signal 9`.
+std::string describe_exit(int status);
+
+}  // namespace muster::cli

@@ -1,0 +1,177 @@
+#include "coordinator/cli/client.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <simdjson.h>
+
+#include "schema/subjects.h"
+
+namespace muster::cli {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::size_t kReadBatch = 256;
+
+std::string remedy() {
+  return "start a fleet with `muster up`, or say where it is with --nats URL or --data-dir DIR";
+}
+
+Errc code_named(std::string_view name) {
+  constexpr std::array kCodes{
+      Errc::kNotFound, Errc::kAlreadyExists, Errc::kInvalidRequest, Errc::kUnsupported,
+      Errc::kAccessDenied, Errc::kLimit, Errc::kConflict, Errc::kServiceUnavailable,
+      Errc::kStoreUnavailable, Errc::kNoWorker};
+  const auto it = std::find_if(kCodes.begin(), kCodes.end(), [&](Errc one) { return errc_name(one) == name; });
+  return it == kCodes.end() ? Errc::kInternalFailure : *it;
+}
+
+/// The error that an answer carries; none when it is a good one.
+std::optional<Error> api_error(std::string_view answer) {
+  simdjson::ondemand::parser parser;
+  const simdjson::padded_string padded(answer);
+  simdjson::ondemand::document document;
+  simdjson::ondemand::object object;
+  if (parser.iterate(padded).get(document) != simdjson::SUCCESS || document.get_object().get(object) != simdjson::SUCCESS) {
+    return Error{Errc::kMalformed, "the answer is no JSON object"};
+  }
+  std::string_view found;
+  if (simdjson::to_json_string(object["error"]).get(found) != simdjson::SUCCESS) return std::nullopt;
+  const Json body = Json::parse(found, nullptr, false);
+  if (!body.is_object()) return Error{Errc::kMalformed, "the answer is an error that cannot be read"};
+  Error error;
+  error.code = code_named(body.value("code", ""));
+  error.message = body.value("message", "refused");
+  if (const std::string where = body.value("where", ""); !where.empty()) error.message += " (" + where + ")";
+  return error;
+}
+
+}  // namespace
+
+NatsClient::NatsClient(std::unique_ptr<NatsBus> bus, std::string url, std::string prefix, Millis timeout)
+    : bus_(std::move(bus)), url_(std::move(url)), prefix_(std::move(prefix)), timeout_(timeout) {}
+
+Result<std::unique_ptr<NatsClient>> NatsClient::connect(NatsOptions options, const std::string& prefix, Millis timeout,
+                                                        std::shared_ptr<spdlog::logger> log) {
+  const std::string url = redact_url(options.url);
+  options.connect_timeout = timeout;
+  auto bus = NatsBus::connect(std::move(options), std::move(log));
+  if (!bus) {
+    Error error = bus.error();
+    error.message += error.code == Errc::kAccessDenied ? "; check the credentials" : "; " + remedy();
+    return error;
+  }
+  std::unique_ptr<NatsClient> client(new NatsClient(std::move(*bus), url, prefix, timeout));
+  auto answers = client->bus_->subscribe(client->bus_->inbox() + ".>");
+  if (!answers) return answers.error();
+  client->answers_ = *answers;
+  return client;
+}
+
+Result<std::string> NatsClient::ask(std::string_view verb, Json request) {
+  request["api"] = 1;
+  Outgoing message;
+  message.subject = Subjects(prefix_).api(verb);
+  message.reply = bus_->inbox() + "." + std::to_string(++requests_);
+  message.data = request.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto deadline = steady_clock::now() + timeout_;
+  if (auto sent = bus_->publish(message); !sent) return sent.error();
+  while (true) {
+    if (auto answer = take_messages(message.reply)) return std::move(*answer);
+    if (steady_clock::now() >= deadline) break;
+    bus_->wait(deadline);
+  }
+  const std::string trouble = bus_->status().last_error;
+  return Error{Errc::kNoResponders, "no answer from " + url_ + " (prefix " + prefix_ + ") within " +
+                                        std::to_string(timeout_.count()) + " ms" +
+                                        (trouble.empty() ? "; wait longer with --timeout" : "; last error: " + trouble)};
+}
+
+std::optional<Result<std::string>> NatsClient::take_messages(std::string_view expected) {
+  std::optional<Result<std::string>> answer;
+  std::vector<Message> messages;
+  while (bus_->receive(messages, kReadBatch) > 0) {
+    for (const Message& message : messages) {
+      if (message.subscription != answers_) {
+        events_.emplace_back(message.data);
+      } else if (message.subject == expected && message.no_responders) {
+        answer = Error{Errc::kNoResponders,
+                       "no coordinator with prefix " + prefix_ + " answers at " + url_ + "; " + remedy()};
+      } else if (message.subject == expected) {
+        auto error = api_error(message.data);
+        answer = error ? Result<std::string>(std::move(*error)) : Result<std::string>(std::string(message.data));
+      }
+    }
+    messages.clear();
+  }
+  return answer;
+}
+
+Result<void> NatsClient::listen() {
+  if (auto subscribed = bus_->subscribe(Subjects(prefix_).events()); !subscribed) return subscribed.error();
+  return bus_->flush(timeout_);
+}
+
+std::vector<std::string> NatsClient::heard(Millis longest) {
+  const auto deadline = steady_clock::now() + longest;
+  take_messages({});
+  if (events_.empty()) {
+    bus_->wait(deadline);
+    take_messages({});
+  }
+  return std::exchange(events_, {});
+}
+
+Result<Page> parse_page(const std::string& answer) {
+  // The items are passed on as they came: parsing and writing them anew would cost ten times as much and could change
+  // numbers that have no room in a double.
+  simdjson::ondemand::parser parser;
+  const simdjson::padded_string padded(answer);
+  Page page;
+  try {
+    simdjson::ondemand::document document = parser.iterate(padded);
+    for (auto item : document["items"].get_array()) {
+      page.items.emplace_back(std::string_view(simdjson::to_json_string(item)));
+    }
+    simdjson::ondemand::value next;
+    if (document["next"].get(next) == simdjson::SUCCESS && !next.is_null()) page.next = std::string_view(next);
+  } catch (const simdjson::simdjson_error& error) {
+    return Error{Errc::kMalformed, std::string("the answer is no list: ") + error.what()};
+  }
+  return page;
+}
+
+Result<void> each_item(Client& client, std::string_view verb, Json request,
+                       const std::function<bool(const std::string& item)>& use,
+                       const std::function<void()>& end_of_page) {
+  while (true) {
+    auto answer = client.ask(verb, request);
+    if (!answer) return answer.error();
+    auto page = parse_page(*answer);
+    if (!page) return page.error();
+    for (const std::string& item : page->items) {
+      if (!use(item)) return {};
+    }
+    end_of_page();
+    if (page->next.empty()) return {};
+    request["cursor"] = page->next;
+  }
+}
+
+int exit_status(const Error& error) {
+  switch (error.code) {
+    case Errc::kNoResponders:
+    case Errc::kDisconnected:
+      return 3;
+    case Errc::kInvalidRequest:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <spdlog/fwd.h>
+
+#include "schema/result.h"
+#include "worker_sdk/bus/nats_bus.h"
+
+namespace muster::cli {
+
+using Json = nlohmann::ordered_json;  // answers are shown in the order in which the coordinator wrote them
+
+/// A running fleet, as the command line sees it.
+class Client {
+ public:
+  virtual ~Client() = default;
+
+  /// Asks a coordinator and waits for the answer: the text of a JSON object.
+  /// `request`   an object; the API version is added
+  /// errors      kNoResponders: nobody answered in time (message says what to do); what the API answered otherwise
+  virtual Result<std::string> ask(std::string_view verb, Json request) = 0;
+
+  /// Hears events from now on.
+  virtual Result<void> listen() = 0;
+  /// Bodies of the event messages that came, in order; waits for the first one, at most `longest`.
+  virtual std::vector<std::string> heard(Millis longest) = 0;
+};
+
+/// A Client on NATS.
+class NatsClient final : public Client {
+ public:
+  /// `timeout`   of the connection and of each answer
+  /// errors      kDisconnected, kAccessDenied, kInvalidRequest; the message says what to do
+  static Result<std::unique_ptr<NatsClient>> connect(NatsOptions options, const std::string& prefix, Millis timeout,
+                                                     std::shared_ptr<spdlog::logger> log);
+
+  Result<std::string> ask(std::string_view verb, Json request) override;
+  Result<void> listen() override;
+  std::vector<std::string> heard(Millis longest) override;
+
+ private:
+  NatsClient(std::unique_ptr<NatsBus> bus, std::string url, std::string prefix, Millis timeout);
+
+  /// Reads what has come: event bodies are kept, and the answer to `expected` is returned when it is there.
+  std::optional<Result<std::string>> take_messages(std::string_view expected);
+
+  std::unique_ptr<NatsBus> bus_;
+  std::string url_;  // without password
+  std::string prefix_;
+  Millis timeout_;
+  SubscriptionId answers_ = 0;
+  std::uint64_t requests_ = 0;
+  std::vector<std::string> events_;
+};
+
+/// One page of a list as the API answers it. The items are the coordinator's own bytes.
+struct Page {
+  std::vector<std::string> items;
+  std::string next;  // cursor, empty at the end
+};
+/// errors   kMalformed: not a list
+Result<Page> parse_page(const std::string& answer);
+
+/// Asks for page after page and calls `use` for each item until `use` returns false or the list ends.
+Result<void> each_item(Client& client, std::string_view verb, Json request,
+                       const std::function<bool(const std::string& item)>& use,
+                       const std::function<void()>& end_of_page = [] {});
+
+/// Exit status for an error: 1 failed or refused, 2 bad input, 3 nobody answered.
+int exit_status(const Error& error);
+
+}  // namespace muster::cli

@@ -1,0 +1,114 @@
+#include <fnmatch.h>
+
+#include <charconv>
+#include <ostream>
+
+#include "coordinator/cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr Millis kListen{200};
+
+/// `text` as a sequence number, 0 when it is none.
+std::uint64_t sequence_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() ? number : 0;
+}
+
+/// Prints each event once and in order, wherever it comes from: the log by the API, or the bus.
+class EventFeed {
+ public:
+  EventFeed(Client& client, Screen& screen, const EventsOptions& options)
+      : client_(client),
+        options_(options),
+        left_(options.limit),
+        list_(screen,
+              {column("TIME", "time"), column("SEQUENCE", "sequence", Align::kRight), column("TYPE", "type"),
+               column("SUBJECT", "subject"), column("DATA", "data")},
+              "no events") {}
+
+  /// What the log holds after `since`.
+  Result<void> catch_up(const std::string& since) {
+    Json request = Json::object();
+    if (!since.empty()) request["since"] = since;
+    return each_item(
+        client_, "events", request,
+        [&](const std::string& item) {
+          take(Json::parse(item), item);
+          return !done();
+        },
+        [&] { writable_ = list_.flush(); });
+  }
+
+  /// The body of one message: an event, or an array of consecutive ones. Messages may be lost, come twice, or come
+  /// while we read the log: one that does not follow what was printed last sends us to the log.
+  Result<void> hear(const std::string& body) {
+    const Json message = Json::parse(body, nullptr, false);
+    if (message.is_discarded()) return {};
+    for (const Json& event : message.is_array() ? message : Json::array({message})) {
+      const std::uint64_t sequence = sequence_number(field(event, "sequence"));
+      if (last_ != 0 && sequence > last_ + 1) {
+        const auto caught_up = catch_up(std::to_string(last_));
+        // A coordinator that is away for a moment: the next message finds the same gap.
+        if (!caught_up) return exit_status(caught_up.error()) == 3 ? Result<void>() : caught_up;
+      }
+      take(event, event.dump(-1, ' ', false, Json::error_handler_t::replace));
+      if (done()) break;
+    }
+    writable_ = list_.flush();
+    return {};
+  }
+
+  [[nodiscard]] bool done() const { return !writable_ || (options_.limit > 0 && left_ == 0); }
+  [[nodiscard]] std::uint64_t last() const { return last_; }
+  bool finish() { return list_.finish(); }
+
+ private:
+  void take(const Json& event, const std::string& text) {
+    const std::uint64_t sequence = sequence_number(field(event, "sequence"));
+    if (sequence <= last_ && sequence != 0) return;
+    last_ = sequence;
+    if (!options_.type.empty() && !matches_event_type(options_.type, field(event, "type"))) return;
+    list_.add(text);
+    if (left_ > 0) --left_;
+  }
+
+  Client& client_;
+  const EventsOptions& options_;
+  std::uint64_t last_ = 0;  // sequence of the latest event, printed or not; 0: none yet
+  std::uint64_t left_;
+  bool writable_ = true;
+  ListWriter list_;
+};
+
+Result<void> follow(Client& client, EventFeed& feed, const EventsOptions& options, const Interrupted& interrupted) {
+  if (auto listening = client.listen(); !listening) return listening;  // first, so that nothing falls between
+  if (!options.since.empty()) {
+    if (auto caught_up = feed.catch_up(options.since); !caught_up) return caught_up;
+  }
+  while (!interrupted() && !feed.done()) {
+    for (const std::string& body : client.heard(kListen)) {
+      if (auto heard = feed.hear(body); !heard) return heard;
+      if (feed.done()) break;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+bool matches_event_type(const std::string& pattern, const std::string& type) {
+  return fnmatch(pattern.c_str(), type.c_str(), 0) == 0 || fnmatch(("muster." + pattern).c_str(), type.c_str(), 0) == 0;
+}
+
+int events(Client& client, Screen& screen, const EventsOptions& options, const Interrupted& interrupted) {
+  EventFeed feed(client, screen, options);
+  const auto done = options.follow ? follow(client, feed, options, interrupted) : feed.catch_up(options.since);
+  const bool written = feed.finish();
+  if (!done) return report(screen, done.error());
+  return written ? 0 : 1;
+}
+
+}  // namespace muster::cli

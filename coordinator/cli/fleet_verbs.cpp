@@ -1,0 +1,157 @@
+#include <csignal>
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+
+#include "coordinator/cli/command_line.h"
+#include "coordinator/cli/local_verbs.h"
+#include "coordinator/cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupts = 0;  // what a signal handler may touch
+
+/// While it lives, SIGINT and SIGTERM are a wish to stop waiting; the second one ends the process.
+class Interrupts {
+ public:
+  Interrupts() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupts = 1; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+  }
+  static bool came() { return interrupts != 0; }
+};
+
+using FleetAction = std::function<int(Client&, Screen&)>;
+
+/// An action that needs a connection to the fleet.
+Action with_fleet(FleetAction use) {
+  return [use = std::move(use)](Session& session) {
+    ConfigResult settings = settle(session.common.flags, session.env);
+    if (!settings.mistakes.empty()) return report(session.screen, settings.mistakes);
+    find_fleet(settings.config);
+    auto log = std::make_shared<spdlog::logger>("muster");
+    if (session.common.verbose) log->sinks().push_back(std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    settings.config.nats.name = "muster command line";
+    const auto client = NatsClient::connect(settings.config.nats, settings.config.prefix,
+                                            *parse_duration(session.common.timeout), log);
+    if (!client) return report(session.screen, client.error());
+    return use(**client, session.screen);
+  };
+}
+
+void declare_inventory(CommandLine& line) {
+  line.verb(line.app, "resources", "show the inventory", "muster resources nginx --type FS::File -o ndjson",
+            [](CLI::App& verb) {
+              const auto options = std::make_shared<ResourcesOptions>();
+              verb.add_option("query", options->text, "part of the label or native id, in any case");
+              verb.add_option("--target", options->target, "only of this target")->type_name("T");
+              verb.add_option("--type", options->type, "only of this type")->type_name("TYPE");
+              CLI::Option* const managed = verb.add_flag_callback(
+                  "--managed", [options] { options->managed = true; }, "only declared ones");
+              verb.add_flag_callback("--unmanaged", [options] { options->managed = false; }, "only discovered ones")
+                  ->excludes(managed);
+              verb.add_flag("--drifted", options->drifted, "only those that differ from their declaration");
+              verb.add_option("--state", options->state, "present, stale, missing, vanished or filtered")
+                  ->check(CLI::IsMember({"present", "stale", "missing", "vanished", "filtered"}))
+                  ->type_name("S");
+              verb.add_option("--limit", options->limit, "at most so many")->check(CLI::PositiveNumber)->type_name("N");
+              return with_fleet([options](Client& client, Screen& screen) { return resources(client, screen, *options); });
+            });
+  line.verb(line.app, "resource", "show one resource", "muster resource etc/FS::File//etc/hostname --history",
+            [](CLI::App& verb) {
+              struct Options {
+                std::string which, at;
+                bool history = false;
+              };
+              const auto options = std::make_shared<Options>();
+              verb.add_option("id", options->which, "ID, or TARGET/TYPE/NATIVE-ID")->required();
+              verb.add_flag("--history", options->history, "with all its changes");
+              verb.add_option("--at", options->at, "as it was at that time (RFC 3339)")->type_name("TIME");
+              return with_fleet([options](Client& client, Screen& screen) {
+                return resource(client, screen, options->which, options->history, options->at);
+              });
+            });
+}
+
+void declare_runs(CommandLine& line) {
+  line.verb(line.app, "discover", "start a discovery run", "muster discover --target etc --wait", [](CLI::App& verb) {
+    const auto options = std::make_shared<DiscoverOptions>();
+    verb.add_option("--target", options->targets, "only this target; may be repeated")->type_name("T")->allow_extra_args(false);
+    verb.add_option("--type", options->types, "only this type; may be repeated")->type_name("TYPE")->allow_extra_args(false);
+    verb.add_flag("--wait", options->wait, "wait for its end and show its report");
+    return with_fleet([options](Client& client, Screen& screen) {
+      const Interrupts interrupts_heard;
+      return discover(client, screen, *options, Interrupts::came);
+    });
+  });
+  line.verb(line.app, "runs", "show the latest runs", "muster runs --limit 5", [](CLI::App& verb) {
+    const auto limit = std::make_shared<std::uint64_t>(20);
+    verb.add_option("--limit", *limit, "how many (default 20)")->check(CLI::PositiveNumber)->type_name("N");
+    return with_fleet([limit](Client& client, Screen& screen) { return runs(client, screen, *limit); });
+  });
+  line.verb(line.app, "run", "show the report of a run", "muster run 01J9Z3K8Q4T5V6W7X8Y9Z0A1B2", [](CLI::App& verb) {
+    const auto id = std::make_shared<std::string>();
+    verb.add_option("id", *id, "of the run")->required();
+    return with_fleet([id](Client& client, Screen& screen) { return run(client, screen, *id); });
+  });
+  line.verb(line.app, "events", "show the event log", "muster events --follow --type 'resource.*'", [](CLI::App& verb) {
+    const auto options = std::make_shared<EventsOptions>();
+    verb.add_option("--since", options->since, "a time (RFC 3339) or sequence number")->type_name("TIME|SEQ");
+    verb.add_option("--type", options->type, "only types like this pattern")->type_name("GLOB");
+    verb.add_option("--limit", options->limit, "at most so many")->check(CLI::PositiveNumber)->type_name("N");
+    verb.add_flag("--follow", options->follow, "go on with what happens from now on");
+    return with_fleet([options](Client& client, Screen& screen) {
+      const Interrupts interrupts_heard;
+      return events(client, screen, *options, Interrupts::came);
+    });
+  });
+}
+
+void declare_fleet(CommandLine& line) {
+  CLI::App* const of_targets =
+      line.verb(line.app, "targets", "show the systems that are looked at", "muster targets",
+                [](CLI::App&) { return with_fleet([](Client& client, Screen& screen) { return targets(client, screen); }); });
+  line.verb(*of_targets, "accept", "accept that a target is another system than before", "muster targets accept db1",
+            [](CLI::App& verb) {
+              const auto name = std::make_shared<std::string>();
+              verb.add_option("target", *name, "its name")->required();
+              return with_fleet([name](Client& client, Screen& screen) { return accept_target(client, screen, *name); });
+            });
+  line.verb(line.app, "plugins", "show what the workers can do", "muster plugins",
+            [](CLI::App&) { return with_fleet([](Client& client, Screen& screen) { return plugins(client, screen); }); });
+  CLI::App* const of_workers =
+      line.verb(line.app, "workers", "show the workers", "muster workers",
+                [](CLI::App&) { return with_fleet([](Client& client, Screen& screen) { return workers(client, screen); }); });
+  line.verb(*of_workers, "drain", "let a worker end its jobs and take no more", "muster workers drain 2MFJ0Q3E7R",
+            [](CLI::App& verb) {
+              const auto id = std::make_shared<std::string>();
+              verb.add_option("id", *id, "of the worker")->required();
+              return with_fleet([id](Client& client, Screen& screen) { return drain_worker(client, screen, *id); });
+            });
+  line.verb(line.app, "types", "show the types of resources", "muster types FS", [](CLI::App& verb) {
+    const auto ns = std::make_shared<std::string>();
+    verb.add_option("namespace", *ns, "only of this namespace");
+    return with_fleet([ns](Client& client, Screen& screen) { return types(client, screen, *ns); });
+  });
+  line.verb(line.app, "schema", "show the JSON Schema of a type, or of all", "muster schema FS::File", [](CLI::App& verb) {
+    const auto type = std::make_shared<std::string>();
+    verb.add_option("type", *type, "of a resource");
+    return with_fleet([type](Client& client, Screen& screen) { return schema(client, screen, *type); });
+  });
+  line.verb(line.app, "status", "is all well? (exit status 0 or 1)", "muster status",
+            [](CLI::App&) { return with_fleet([](Client& client, Screen& screen) { return status(client, screen); }); });
+}
+
+}  // namespace
+
+void declare_fleet_verbs(CommandLine& line) {
+  declare_inventory(line);
+  declare_runs(line);
+  declare_fleet(line);
+}
+
+}  // namespace muster::cli

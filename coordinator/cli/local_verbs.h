@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "coordinator/cli/output.h"
+#include "coordinator/cli/settings.h"
+
+/// The verbs that need no fleet. Each returns the exit status.
+namespace muster::cli {
+
+/// Validates a configuration file by itself: the environment has no say.
+int check(Screen& screen, const std::string& file);
+
+/// Prints the matches of a JSONPath selector in a JSON document as an array of {"path","value"}.
+/// `file`   path, or `-` for standard input
+int jsonpath(Screen& screen, const std::string& selector, const std::string& file);
+
+/// Prints every mistake on `err`, a line each. Returns 2.
+int report(Screen& screen, const std::vector<ConfigMistake>& mistakes);
+
+}  // namespace muster::cli

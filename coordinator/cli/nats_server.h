@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "coordinator/cli/child.h"
+#include "schema/result.h"
+
+namespace muster::cli {
+
+/// A nats-server of our own: on loopback, with JetStream below the data directory, one user with a random password.
+struct NatsServer {
+  Command command;
+  std::string url;  // with the password
+};
+
+/// Writes the server's configuration into `data_dir` and says how to start it. The port is the one it had last time,
+/// when that is free within two seconds; else another one.
+/// errors   kNotFound: no nats-server is installed; kInternalFailure: the directory cannot be written
+Result<NatsServer> prepare_nats_server(const std::string& data_dir, const Environment& env);
+
+/// Replaces a file with mode 0600 as a whole: readers see the old content or the new one.
+Result<void> write_private(const std::string& path, const std::string& content);
+
+}  // namespace muster::cli

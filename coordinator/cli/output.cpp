@@ -1,0 +1,252 @@
+#include "coordinator/cli/output.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <ostream>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "schema/utf8.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr std::size_t kGap = 2;          // blanks between columns
+constexpr std::size_t kNarrowest = 8;    // columns are not cut below this
+constexpr long long kProgressEvery = 3000;  // ms between lines where there is no terminal
+
+/// Length in bytes of the character at the start of `text`, 0 when it is no UTF-8; `code` gets its code point.
+std::size_t decode(std::string_view text, std::uint32_t& code) {
+  constexpr std::array<std::uint32_t, 5> kLeadBits{0, 0x7F, 0x1F, 0x0F, 0x07};
+  std::size_t length = 1;
+  while (length <= 4 && !valid_utf8(text.substr(0, length))) ++length;
+  if (length > 4) return 0;
+  code = static_cast<unsigned char>(text.front()) & kLeadBits.at(length);
+  for (std::size_t i = 1; i < length; ++i) code = (code << 6U) | (static_cast<unsigned char>(text[i]) & 0x3FU);
+  return length;
+}
+
+/// Characters that move, hide or reorder what stands beside them.
+bool unsafe(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || (code >= 0x200B && code <= 0x200F) ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2060 && code <= 0x2069) || code == 0xFEFF;
+}
+
+std::string escaped(std::uint32_t code) {
+  switch (code) {
+    case '\n':
+      return "\\n";
+    case '\r':
+      return "\\r";
+    case '\t':
+      return "\\t";
+    default:
+      return code < 0x80 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{{{:x}}}", code);
+  }
+}
+
+/// `text` cut to `width` columns, the last one then an ellipsis.
+std::string cut(const std::string& text, std::size_t width) {
+  if (display_width(text) <= width) return text;
+  std::size_t end = 0;
+  for (std::size_t columns = 0; columns + 1 < width && end < text.size(); ++columns) {
+    do ++end;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U);
+  }
+  return text.substr(0, end) + "…";
+}
+
+/// The escape sequence of a word that tells a state, empty for others.
+std::string_view colour_of(std::string_view word) {
+  constexpr std::array<std::string_view, 7> kBad{"failed", "missing", "lost", "rejected", "quarantined", "degraded", "unreachable"};
+  constexpr std::array<std::string_view, 6> kOdd{"partial", "stale", "draining", "changed", "removed", "drifted"};
+  constexpr std::array<std::string_view, 3> kGood{"complete", "active", "ok"};
+  const auto is_in = [&](const auto& words) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  if (is_in(kBad)) return "\x1b[31m";
+  if (is_in(kOdd)) return "\x1b[33m";
+  if (is_in(kGood)) return "\x1b[32m";
+  return {};
+}
+
+/// Takes from the widest columns until the line fits.
+void shrink(std::vector<std::size_t>& widths, std::size_t terminal) {
+  const auto total = [&] {
+    std::size_t sum = kGap * (widths.size() - 1);
+    for (const std::size_t width : widths) sum += width;
+    return sum;
+  };
+  while (total() > terminal) {
+    const auto widest = std::max_element(widths.begin(), widths.end());
+    if (*widest <= kNarrowest) return;
+    --*widest;
+  }
+}
+
+void append_line(std::string& out, const Screen& screen, const std::vector<Column>& columns,
+                 const std::vector<std::string>& cells, const std::vector<std::size_t>& widths, bool header) {
+  std::string blanks;  // kept back, so that no line ends in them
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string cell = screen.width > 0 ? cut(cells[i], widths[i]) : cells[i];
+    const std::size_t width = display_width(cell);
+    const std::string padding(widths[i] > width ? widths[i] - width : 0, ' ');
+    const std::string_view colour = !screen.colour ? std::string_view{} : header ? "\x1b[1m" : colour_of(cell);
+    if (columns[i].align == Align::kRight) blanks += padding;
+    if (!cell.empty()) out += std::exchange(blanks, {});
+    out += colour;
+    out += cell;
+    if (!colour.empty()) out += "\x1b[0m";
+    if (columns[i].align == Align::kLeft) blanks += padding;
+    blanks.append(kGap, ' ');
+  }
+  out += '\n';
+}
+
+}  // namespace
+
+void note(Screen& screen, std::string_view text) {
+  if (screen.verbosity != Verbosity::kQuiet) screen.err << text << '\n';
+}
+
+std::string escape(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    std::uint32_t code = 0;
+    const std::size_t length = decode(text, code);
+    if (length == 0) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+    } else if (unsafe(code)) {
+      out += escaped(code);
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out;
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string plain(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return {};
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string field(const Json& object, std::string_view name) {
+  const auto it = object.find(name);
+  return it == object.end() ? std::string() : plain(*it);
+}
+
+Column column(std::string header, std::string field_name, Align align) {
+  return {std::move(header), [name = std::move(field_name)](const Json& item) { return field(item, name); }, align};
+}
+
+ListWriter::ListWriter(Screen& screen, std::vector<Column> columns, std::string empty)
+    : screen_(screen), columns_(std::move(columns)), empty_(std::move(empty)) {
+  for (const Column& one : columns_) widths_.push_back(display_width(one.header));
+}
+
+void ListWriter::add(const std::string& item) {
+  ++items_;
+  switch (screen_.format) {
+    case Format::kTable: {
+      const Json object = Json::parse(item);
+      std::vector<std::string> row;
+      for (const Column& one : columns_) row.push_back(escape(one.text(object)));
+      rows_.push_back(std::move(row));
+      break;
+    }
+    case Format::kJson:
+      text_ += (items_ == 1 ? "[" : ",\n") + item;
+      break;
+    case Format::kNdjson:
+      text_ += item + "\n";
+      break;
+    case Format::kYaml:
+      text_ += to_yaml(Json::array({Json::parse(item)}));
+      break;
+  }
+}
+
+void ListWriter::write_rows() {
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], display_width(row[i]));
+  }
+  std::vector<std::size_t> widths = widths_;
+  if (screen_.width > 0) shrink(widths, screen_.width);
+  if (!rows_.empty() && !std::exchange(header_written_, true)) {
+    std::vector<std::string> headers;
+    for (const Column& one : columns_) headers.push_back(one.header);
+    append_line(text_, screen_, columns_, headers, widths, true);
+  }
+  for (const auto& row : rows_) append_line(text_, screen_, columns_, row, widths, false);
+  rows_.clear();
+}
+
+bool ListWriter::flush() {
+  if (screen_.format == Format::kTable) write_rows();
+  screen_.out << std::exchange(text_, {}) << std::flush;
+  return static_cast<bool>(screen_.out);
+}
+
+bool ListWriter::finish() {
+  const bool none = items_ == 0;
+  if (screen_.format == Format::kJson) text_ += none ? "[]\n" : "]\n";
+  if (screen_.format == Format::kYaml && none) text_ += "[]\n";
+  if (screen_.format == Format::kTable && none) note(screen_, empty_);
+  return flush();
+}
+
+void write_table(Screen& screen, const std::vector<Column>& columns, const Json& items) {
+  Screen table = screen;
+  table.format = Format::kTable;
+  table.verbosity = Verbosity::kQuiet;  // an empty part of an answer needs no remark
+  ListWriter writer(table, columns, {});
+  for (const Json& item : items) writer.add(item.dump());
+  writer.flush();
+}
+
+void write_object(Screen& screen, const std::string& answer, const std::function<void(const Json&)>& table) {
+  switch (screen.format) {
+    case Format::kTable:
+      table(Json::parse(answer));
+      break;
+    case Format::kJson:
+      screen.out << Json::parse(answer).dump(2) << '\n';
+      break;
+    case Format::kNdjson:
+      screen.out << answer << '\n';
+      break;
+    case Format::kYaml:
+      screen.out << to_yaml(Json::parse(answer));
+      break;
+  }
+  screen.out << std::flush;
+}
+
+void Progress::show(const std::string& line) {
+  if (screen_.verbosity == Verbosity::kQuiet) return;
+  if (screen_.progress) {
+    screen_.err << "\r\x1b[K" << line << std::flush;
+    shown_ = true;
+    return;
+  }
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
+                       std::chrono::steady_clock::now().time_since_epoch()).count();
+  if (screen_.verbosity != Verbosity::kVerbose || line == last_ || now - last_at_ < kProgressEvery) return;
+  screen_.err << line << '\n';
+  last_ = line;
+  last_at_ = now;
+}
+
+void Progress::clear() {
+  if (std::exchange(shown_, false)) screen_.err << "\r\x1b[K" << std::flush;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,153 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <ostream>
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+
+#include "coordinator/cli/command_line.h"
+#include "coordinator/cli/completion.h"
+#include "coordinator/cli/local_verbs.h"
+#include "coordinator/cli/plugin_path.h"
+#include "coordinator/cli/up.h"
+#include "coordinator/cli/worker_command.h"
+#include "schema/subjects.h"
+
+namespace muster::cli {
+namespace {
+
+int refuse(Session& session, const std::string& message, int status) {
+  session.screen.err << "muster: " << escape(message) << std::endl;
+  return status;
+}
+
+/// The configuration of a verb that reads one: -c, $MUSTER_CONFIG, ./muster.yaml.
+ConfigResult read_config(Session& session) {
+  Flags& flags = session.common.flags;
+  if (flags.config.empty()) flags.config = default_config(session.env);
+  return settle(flags, session.env);
+}
+
+void add_config_option(CLI::App& verb, std::string& file) {
+  verb.add_option("-c,--config", file, "the configuration; else $MUSTER_CONFIG, ./muster.yaml")->type_name("FILE");
+}
+
+std::shared_ptr<spdlog::logger> make_logger(const Session& session) {
+  const bool plain = session.env.count("NO_COLOR") > 0;
+  const auto mode = plain ? spdlog::color_mode::never : spdlog::color_mode::automatic;
+  auto log = std::make_shared<spdlog::logger>("coordinator", std::make_shared<spdlog::sinks::stderr_color_sink_mt>(mode));
+  log->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %n %v", spdlog::pattern_time_type::utc);
+  log->set_level(session.common.verbose ? spdlog::level::debug
+                                        : session.common.quiet ? spdlog::level::warn : spdlog::level::info);
+  log->flush_on(spdlog::level::info);
+  return log;
+}
+
+int run_coordinator(Session& session) {
+  ConfigResult settings = read_config(session);
+  if (!settings.mistakes.empty()) return report(session.screen, settings.mistakes);
+  Config& config = settings.config;
+  find_fleet(config);
+  if (auto made = make_data_dir(config.data_dir); !made) return refuse(session, made.error().message, 1);
+  if (config.store.empty()) config.store = "sqlite:" + (std::filesystem::path(config.data_dir) / "muster.db").string();
+  return session.coordinator(config, make_logger(session));
+}
+
+int run_up(Session& session, bool once) {
+  const ConfigResult settings = read_config(session);
+  if (session.common.flags.config.empty()) {
+    return refuse(session, "no configuration: give -c FILE, set $MUSTER_CONFIG or write ./muster.yaml", 2);
+  }
+  if (!settings.mistakes.empty()) return report(session.screen, settings.mistakes);
+  return up({settings.config, session.common.flags, session.env, *parse_duration(session.common.timeout), once},
+            session.screen);
+}
+
+/// Becomes the plugin: returns only when that fails.
+int run_worker(Session& session, WorkerStart start) {
+  ConfigResult settings = settle(session.common.flags, session.env);
+  if (!settings.mistakes.empty()) return report(session.screen, settings.mistakes);
+  find_fleet(settings.config);
+  const auto executable = find_plugin(start.executable, own_directory(), session.env);
+  if (!executable) return refuse(session, executable.error().message, 2);
+  start.executable = *executable;
+  Command command = worker_command(start, settings.config, session.screen.verbosity, session.env);
+  for (const auto& [name, value] : command.env) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> argv;
+  for (std::string& argument : command.argv) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  std::signal(SIGPIPE, SIG_DFL);
+  execv(argv.front(), argv.data());
+  return refuse(session, *executable + " cannot be started: " + std::strerror(errno), 1);
+}
+
+void declare_parts(CommandLine& line) {
+  line.verb(line.app, "up", "run everything on this machine", "muster up -c muster.yaml", [&line](CLI::App& verb) {
+    const auto once = std::make_shared<bool>(false);
+    add_config_option(verb, line.common.flags.config);
+    verb.add_flag("--once", *once, "one discovery of everything, print the summary, stop");
+    return [once](Session& session) { return run_up(session, *once); };
+  });
+  line.verb(line.app, "coordinator", "run a coordinator", "muster coordinator -c muster.yaml --nats nats://bus:4222",
+            [&line](CLI::App& verb) {
+              add_config_option(verb, line.common.flags.config);
+              return run_coordinator;
+            });
+  line.verb(line.app, "worker", "run a worker", "muster worker fs --pool site-b --slots 8", [](CLI::App& verb) {
+    const auto start = std::make_shared<WorkerStart>();
+    const CLI::Validator pool([](std::string& text) {
+      return valid_namespace(text) ? std::string() : "expected letters, digits, _ and -, found " + text;
+    }, "");
+    verb.add_option("plugin", start->executable, "a name (fs: muster-plugin-fs) or a path")->required();
+    verb.add_option("--pool", start->pool, "where it stands (default: default)")->check(pool)->type_name("P");
+    verb.add_option("--slots", start->slots, "jobs at once (default 4)")->check(CLI::Range(1, 1024))->type_name("N");
+    verb.add_option("--allow-env", start->allow_env, "variables that configuration may refer to; may be repeated")
+        ->type_name("NAME")
+        ->allow_extra_args(false);
+    verb.add_option("--allow-file", start->allow_files, "directories whose files it may refer to; may be repeated")
+        ->type_name("DIR")
+        ->allow_extra_args(false);
+    verb.add_option("--secret-dir", start->secret_dir, "where ${secret:NAME} is a file")->type_name("DIR");
+    return [start](Session& session) { return run_worker(session, *start); };
+  });
+}
+
+void declare_tools(CommandLine& line) {
+  line.verb(line.app, "check", "validate a configuration", "muster check muster.yaml", [](CLI::App& verb) {
+    const auto file = std::make_shared<std::string>();
+    verb.add_option("file", *file, "the configuration")->required();
+    return [file](Session& session) { return check(session.screen, *file); };
+  });
+  line.verb(line.app, "jsonpath", "show what a JSONPath selects",
+            "echo '{\"Tags\":[{\"Key\":\"Env\"}]}' | muster jsonpath '$.Tags[*].Key'", [](CLI::App& verb) {
+              struct Options {
+                std::string selector, file = "-";
+              };
+              const auto options = std::make_shared<Options>();
+              verb.add_option("selector", options->selector, "RFC 9535")->required();
+              verb.add_option("file", options->file, "JSON; - or nothing: standard input");
+              return [options](Session& session) { return jsonpath(session.screen, options->selector, options->file); };
+            });
+  line.verb(line.app, "completion", "print a shell's completion script", "source <(muster completion bash)",
+            [&line](CLI::App& verb) {
+              const auto shell = std::make_shared<std::string>();
+              verb.add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+              return [&line, shell](Session& session) {
+                session.screen.out << completion_script(line.app, *shell) << std::flush;
+                return 0;
+              };
+            });
+}
+
+}  // namespace
+
+void declare_process_verbs(CommandLine& line) {
+  declare_parts(line);
+  declare_tools(line);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,140 @@
+#include <chrono>
+#include <ostream>
+#include <thread>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "coordinator/cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr Millis kPoll{200};
+constexpr Millis kAwayAtMost{30'000};
+
+bool ended(const Json& run) {
+  const std::string state = field(run, "state");
+  return state == "complete" || state == "partial" || state == "failed";
+}
+
+/// Sum of a count over a run's scans.
+std::uint64_t sum(const Json& run, const char* name) {
+  std::uint64_t total = 0;
+  for (const Json& scan : run.value("scans", Json::array())) total += scan.value(name, std::uint64_t{0});
+  return total;
+}
+
+Column sum_column(std::string header, const char* name) {
+  return {std::move(header), [name](const Json& run) { return std::to_string(sum(run, name)); }, Align::kRight};
+}
+
+std::string seconds(const Json& run) {
+  const auto duration = run.find("duration_ms");
+  if (duration == run.end() || !duration->is_number()) return {};
+  return fmt::format("{:.1f} s", duration->get<double>() / 1000);
+}
+
+std::string progress_line(const Json& run) {
+  const Json scans = run.value("scans", Json::array());
+  std::size_t complete = 0;
+  for (const Json& scan : scans) complete += scan.value("complete", false) ? 1 : 0;
+  const std::string waiting = field(run, "waiting");
+  return fmt::format("run {} {}: {} of {} scans, {} listed, {} read{}", field(run, "run"), field(run, "state"), complete,
+                     scans.size(), sum(run, "listed"), sum(run, "read"), waiting.empty() ? "" : "; " + escape(waiting));
+}
+
+void show_run(Screen& screen, const Json& run) {
+  const std::string trigger = field(run, "trigger");
+  screen.out << "run " << escape(field(run, "run")) << ": " << escape(field(run, "state"));
+  if (const std::string duration = seconds(run); !duration.empty()) screen.out << " after " << duration;
+  if (!trigger.empty()) screen.out << ", trigger " << escape(trigger);
+  if (const std::string waiting = field(run, "waiting"); !waiting.empty()) screen.out << "; " << escape(waiting);
+  screen.out << '\n';
+  std::vector<Column> columns{column("TARGET", "target"), column("TYPE", "type")};
+  for (const auto* name : {"listed", "read", "filtered", "new", "changed", "unchanged", "missing", "errors"}) {
+    std::string header(name);
+    for (char& c : header) c = static_cast<char>(c - 'a' + 'A');
+    columns.push_back(column(header, name, Align::kRight));
+  }
+  columns.push_back({"COMPLETE", [](const Json& scan) { return scan.value("complete", false) ? "yes" : "no"; }});
+  write_table(screen, columns, run.value("scans", Json::array()));
+  const Json problems = run.value("problems", Json::array());
+  if (problems.empty()) return;
+  screen.out << "\nproblems:\n";
+  write_table(screen, {column("TARGET", "target"), column("TYPE", "type"), column("CODE", "code"), column("MESSAGE", "message")},
+              problems);
+}
+
+}  // namespace
+
+int run_status(const Json& run) { return field(run, "state") == "complete" ? 0 : 1; }
+
+Result<std::optional<std::string>> await_run(Client& client, Screen& screen, const std::string& id,
+                                             const Interrupted& interrupted) {
+  Progress progress(screen);
+  auto last_answer = steady_clock::now();
+  while (!interrupted()) {
+    auto answer = client.ask("run", {{"run", id}});
+    if (answer) {
+      last_answer = steady_clock::now();
+      const Json run = Json::parse(*answer);
+      if (ended(run)) return std::optional(std::move(*answer));
+      progress.show(progress_line(run));
+    } else if (exit_status(answer.error()) != 3 || steady_clock::now() - last_answer > kAwayAtMost) {
+      return answer.error();
+    } else {
+      progress.show("run " + id + ": waiting for the coordinator to come back");
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  return std::optional<std::string>();
+}
+
+int discover(Client& client, Screen& screen, const DiscoverOptions& options, const Interrupted& interrupted) {
+  const auto started =
+      client.ask("discover", {{"targets", options.targets}, {"types", options.types}, {"trigger", "user"}});
+  if (!started) return report(screen, started.error());
+  const std::string id = field(Json::parse(*started), "run");
+  if (!options.wait) {
+    write_object(screen, *started, [&](const Json& answer) {
+      screen.out << "run " << id << (answer.value("merged", false) ? " follows the one that runs now" : " started")
+                 << ": muster run " << id << '\n';
+    });
+    return 0;
+  }
+  const auto finished = await_run(client, screen, id, interrupted);
+  if (!finished) return report(screen, finished.error());
+  if (!finished->has_value()) {
+    note(screen, "stopped waiting; the run goes on: muster run " + id);
+    return 1;
+  }
+  write_object(screen, **finished, [&](const Json& run) { show_run(screen, run); });
+  return run_status(Json::parse(**finished));
+}
+
+int runs(Client& client, Screen& screen, std::uint64_t limit) {
+  ListWriter list(screen,
+                  {column("RUN", "run"), column("STATE", "state"), column("TRIGGER", "trigger"),
+                   column("STARTED", "started_at"), {"TOOK", seconds, Align::kRight}, sum_column("LISTED", "listed"),
+                   sum_column("NEW", "new"), sum_column("CHANGED", "changed"), sum_column("MISSING", "missing"),
+                   sum_column("ERRORS", "errors")},
+                  "no runs yet: `muster discover` starts one");
+  std::uint64_t left = limit;
+  const auto done = each_item(client, "runs", {{"limit", limit}}, [&](const std::string& item) {
+    list.add(item);
+    return --left > 0;
+  });
+  if (!done) return report(screen, done.error());
+  return list.finish() ? 0 : 1;
+}
+
+int run(Client& client, Screen& screen, const std::string& id) {
+  const auto answer = client.ask("run", {{"run", id}});
+  if (!answer) return report(screen, answer.error());
+  write_object(screen, *answer, [&](const Json& object) { show_run(screen, object); });
+  return 0;
+}
+
+}  // namespace muster::cli

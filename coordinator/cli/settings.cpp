@@ -1,0 +1,77 @@
+#include "coordinator/cli/settings.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace muster::cli {
+namespace {
+
+std::string value_of(const Environment& env, const std::string& name) {
+  const auto it = env.find(name);
+  return it == env.end() ? std::string() : it->second;
+}
+
+}  // namespace
+
+Environment process_environment() {
+  Environment env;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string_view::npos) env.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return env;
+}
+
+std::string default_data_dir(const Environment& env, bool root) {
+  if (root) return "/var/lib/muster";
+  const std::string state = value_of(env, "XDG_STATE_HOME");
+  if (!state.empty()) return state + "/muster";
+  return value_of(env, "HOME") + "/.local/state/muster";
+}
+
+std::string default_config(const Environment& env) {
+  if (std::string named = value_of(env, "MUSTER_CONFIG"); !named.empty()) return named;
+  std::error_code ignored;
+  return std::filesystem::exists("muster.yaml", ignored) ? "muster.yaml" : "";
+}
+
+ConfigResult settle(const Flags& flags, const Environment& env) {
+  ConfigResult result = load_config(flags.config, env);
+  Environment given;  // flags obey the rules of the environment's variables
+  if (!flags.nats.empty()) given["MUSTER_NATS_URL"] = flags.nats;
+  if (!flags.prefix.empty()) given["MUSTER_PREFIX"] = flags.prefix;
+  if (!flags.data_dir.empty()) given["MUSTER_DATA_DIR"] = flags.data_dir;
+  const ConfigResult from_flags = parse_config("", "", given);
+  for (ConfigMistake mistake : from_flags.mistakes) {
+    mistake.file = mistake.file == "$MUSTER_NATS_URL" ? "--nats" : "--prefix";
+    result.mistakes.push_back(std::move(mistake));
+  }
+  Config& config = result.config;
+  if (!flags.nats.empty()) config.nats.url = from_flags.config.nats.url;
+  if (!flags.prefix.empty()) config.prefix = from_flags.config.prefix;
+  if (!flags.data_dir.empty()) config.data_dir = flags.data_dir;
+  if (config.data_dir.empty()) config.data_dir = default_data_dir(env, geteuid() == 0);
+  config.data_dir = std::filesystem::absolute(config.data_dir).lexically_normal();
+  return result;
+}
+
+Result<void> make_data_dir(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::create_directories(path, error)) {
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all, error);
+  }
+  if (error) return Error{Errc::kInternalFailure, path + " cannot be made: " + error.message()};
+  return {};
+}
+
+void find_fleet(Config& config) {
+  if (!config.nats.url.empty()) return;
+  std::ifstream file(std::filesystem::path(config.data_dir) / kUrlFile);
+  std::getline(file, config.nats.url);
+  if (config.nats.url.empty()) config.nats.url = "nats://127.0.0.1:4222";
+}
+
+}  // namespace muster::cli

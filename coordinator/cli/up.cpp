@@ -1,0 +1,186 @@
+#include "coordinator/cli/up.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <utility>
+
+#include <spdlog/logger.h>
+
+#include "coordinator/cli/first_run.h"
+#include "coordinator/cli/nats_server.h"
+#include "coordinator/cli/supervisor.h"
+#include "coordinator/cli/worker_command.h"
+#include "coordinator/file_lock.h"
+
+namespace muster::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Millis kServerStart{10'000};
+constexpr Millis kTurn{1000};
+constexpr int kStarts = 3;  // of a coordinator that never answers, before we give up
+
+int refuse(Screen& screen, const std::string& message) {
+  screen.err << "muster: " << escape(message) << std::endl;
+  return 1;
+}
+
+/// Removes the file that says where the fleet is when the fleet is gone.
+class UrlFile {
+ public:
+  UrlFile() = default;
+  UrlFile(const UrlFile&) = delete;
+  UrlFile& operator=(const UrlFile&) = delete;
+  ~UrlFile() {
+    if (!path_.empty()) unlink(path_.c_str());
+  }
+  Result<void> write(std::string path, const std::string& url) {
+    if (auto written = write_private(path, url + "\n"); !written) return written;
+    path_ = std::move(path);
+    return {};
+  }
+
+ private:
+  std::string path_;
+};
+
+/// What children write, each line with its writer's name.
+Supervisor::Log make_log(Screen& screen) {
+  return [&screen](const std::string& child, std::string_view line) {
+    const bool chatter = line.find("[INF]") != std::string_view::npos || line.find("[WRN] Plaintext passwords") != std::string_view::npos;
+    if (child == "nats-server" && chatter && screen.verbosity != Verbosity::kVerbose) return;
+    screen.err << (screen.progress ? "\r\x1b[K" : "") << child << ": " << line << std::endl;
+  };
+}
+
+Command coordinator_command(const UpOptions& options, const Config& config, Verbosity verbosity) {
+  Command command{"coordinator", {fs::read_symlink("/proc/self/exe"), "coordinator"}, options.env};
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) command.argv.insert(command.argv.end(), {flag, value});
+  };
+  add("--config", options.flags.config);
+  add("--data-dir", config.data_dir);
+  add("--prefix", options.flags.prefix);
+  if (verbosity == Verbosity::kVerbose) command.argv.emplace_back("-v");
+  if (verbosity == Verbosity::kQuiet) command.argv.emplace_back("-q");
+  command.env["MUSTER_NATS_URL"] = config.nats.url;
+  return command;
+}
+
+/// Whether the bus answers, within `patience`; `supervisor` goes on meanwhile.
+Result<void> await_bus(Supervisor& supervisor, const Config& config, Millis patience) {
+  const TimePoint deadline = std::chrono::steady_clock::now() + patience;
+  NatsOptions nats = config.nats;
+  nats.name = "muster up";
+  nats.connect_timeout = Millis{1000};
+  while (true) {
+    supervisor.turn(Millis{20});
+    const auto bus = NatsBus::connect(nats, std::make_shared<spdlog::logger>("up"));
+    if (bus) return {};
+    if (supervisor.stop_asked() || std::chrono::steady_clock::now() > deadline) return bus.error();
+  }
+}
+
+void say_what_runs(Screen& screen, const Config& config) {
+  note(screen, "data in " + config.data_dir);
+  note(screen, "watch the events with any NATS client:\n  nats sub -s \"$(cat '" + config.data_dir + "/" +
+                   std::string(kUrlFile) + "')\" '" + config.prefix + ".event.>'");
+}
+
+void say_what_to_try(Screen& screen, const UpOptions& options) {
+  std::string common;
+  if (!options.flags.data_dir.empty()) common += " --data-dir '" + options.config.data_dir + "'";
+  if (!options.flags.prefix.empty()) common += " --prefix " + options.config.prefix;
+  std::string text = "\nIt runs until Ctrl-C. Worth trying in another terminal:\n";
+  for (const char* verb : {"resources --limit 20", "discover --wait", "events --follow", "workers", "status"}) {
+    text += std::string("  muster ") + verb + common + "\n";
+  }
+  note(screen, text);
+}
+
+/// Starts everything below the supervisor. Returns the exit status where that fails.
+std::optional<int> start_all(const UpOptions& options, Config& config, const std::vector<Command>& workers,
+                             Supervisor& supervisor, UrlFile& url_file, Screen& screen) {
+  const bool own_server = config.nats.url.empty();
+  if (own_server) {
+    auto server = prepare_nats_server(config.data_dir, options.env);
+    if (!server) return refuse(screen, server.error().message);
+    config.nats.url = server->url;
+    supervisor.keep_running(std::move(server->command), Stage::kServer);
+  }
+  if (auto ready = await_bus(supervisor, config, own_server ? kServerStart : options.timeout); !ready) {
+    if (supervisor.stop_asked()) return 0;
+    refuse(screen, own_server ? "nats-server does not start: " + ready.error().message : ready.error().message);
+    return own_server ? 1 : 3;
+  }
+  if (auto written = url_file.write(fs::path(config.data_dir) / kUrlFile, config.nats.url); !written) {
+    return refuse(screen, written.error().message);
+  }
+  supervisor.keep_running(coordinator_command(options, config, screen.verbosity), Stage::kCoordinator);
+  for (Command worker : workers) {
+    worker.env["MUSTER_NATS_URL"] = config.nats.url;
+    supervisor.keep_running(std::move(worker), Stage::kWorkers);
+  }
+  return std::nullopt;
+}
+
+int supervise(const UpOptions& options, Config config, const std::vector<Command>& workers, Screen& screen) {
+  Supervisor supervisor(make_log(screen));
+  UrlFile url_file;
+  if (const auto failed = start_all(options, config, workers, supervisor, url_file, screen)) {
+    supervisor.stop();
+    return *failed;
+  }
+  say_what_runs(screen, config);
+  FirstRun first(config, screen, [&] { supervisor.wake(); });
+  bool shown = false;
+  int status = 0;
+  while (!supervisor.stop_asked()) {
+    supervisor.turn(kTurn);
+    if (!first.served() && supervisor.ends(Stage::kCoordinator) >= kStarts) {
+      status = refuse(screen, "the coordinator does not start");
+      break;
+    }
+    if (first.done() && options.once) {
+      status = first.status();
+      break;
+    }
+    if (first.done() && !std::exchange(shown, true)) say_what_to_try(screen, options);
+  }
+  if (options.once && supervisor.stop_asked() && !first.done()) status = 1;
+  first.stop();
+  supervisor.stop();
+  return status;
+}
+
+}  // namespace
+
+int up(const UpOptions& options, Screen& screen) {
+  const Config& config = options.config;
+  std::vector<Command> workers;
+  bool good = true;
+  for (const WorkerConfig& worker : config.workers) {
+    const auto command = configured_worker(worker, config, screen.verbosity, options.env);
+    if (!command) {
+      refuse(screen, command.error().message);
+      good = false;
+      continue;
+    }
+    for (int i = 1; i <= worker.count; ++i) {
+      workers.push_back(*command);
+      if (worker.count > 1) workers.back().name += " " + std::to_string(i);
+    }
+  }
+  if (!good) return 2;
+  if (auto made = make_data_dir(config.data_dir); !made) return refuse(screen, made.error().message);
+  const auto lock = FileLock::acquire(fs::path(config.data_dir) / "up.lock");
+  if (!lock) return refuse(screen, "another `muster up` uses " + config.data_dir + ": " + lock.error().message);
+  return supervise(options, config, workers, screen);
+}
+
+}  // namespace muster::cli
