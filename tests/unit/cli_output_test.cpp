@@ -1,0 +1,115 @@
+#include "coordinator/cli/output.h"
+
+#include <catch2/catch.hpp>
+
+#include "unit/cli_screen.h"
+
+using namespace muster;
+using namespace muster::cli;
+using test::TestScreen;
+
+namespace {
+
+std::vector<Column> two_columns() { return {column("NAME", "name"), column("SIZE", "size", Align::kRight)}; }
+
+std::string listed(Format format, const std::vector<std::string>& items, std::size_t width = 0) {
+  TestScreen test(format);
+  test.screen.width = width;
+  ListWriter list(test.screen, two_columns(), "nothing here");
+  for (const std::string& item : items) list.add(item);
+  REQUIRE(list.finish());
+  return test.out.str() + test.err.str();
+}
+
+}  // namespace
+
+TEST_CASE("nothing that a resource is called can move the cursor or break a line") {
+  CHECK(escape("plain, é, 漢, 😀") == "plain, é, 漢, 😀");
+  CHECK(escape("a\nb\tc\rd") == "a\\nb\\tc\\rd");
+  CHECK(escape("\x1b[31mred\x07") == "\\x1b[31mred\\x07");
+  CHECK(escape(std::string("\0x", 2)) == "\\x00x");
+  CHECK(escape("\x7f\xc2\x9b") == "\\x7f\\u{9b}");
+  CHECK(escape("a\xe2\x80\xae" "b") == "a\\u{202e}b");
+  CHECK(escape("a\xff\xc3") == "a\\xff\\xc3");
+  CHECK(listed(Format::kTable, {R"({"name":"a\nb\u001b[2J","size":1})"}) == "NAME         SIZE\na\\nb\\x1b[2J     1\n");
+}
+
+TEST_CASE("a list in each format") {
+  const std::vector<std::string> items{R"({"name":"a","size":1})", R"({"name":"long name","size":123.50,"x":null})"};
+  CHECK(listed(Format::kTable, items) == "NAME        SIZE\na              1\nlong name  123.5\n");
+  CHECK(listed(Format::kJson, items) == "[" + items[0] + ",\n" + items[1] + "]\n");
+  CHECK(listed(Format::kNdjson, items) == items[0] + "\n" + items[1] + "\n");
+  CHECK(listed(Format::kYaml, items) == "- name: a\n  size: 1\n- name: long name\n  size: 123.5\n  x: null\n");
+}
+
+TEST_CASE("a list without items") {
+  CHECK(listed(Format::kTable, {}) == "nothing here\n");
+  CHECK(listed(Format::kJson, {}) == "[]\n");
+  CHECK(listed(Format::kNdjson, {}).empty());
+  CHECK(listed(Format::kYaml, {}) == "[]\n");
+}
+
+TEST_CASE("a table is cut to the terminal, not elsewhere") {
+  const std::vector<std::string> items{R"({"name":"ééééééééééééééééééééé","size":1})"};
+  CHECK(listed(Format::kTable, items, 20) == "NAME            SIZE\nééééééééééééé…     1\n");
+  CHECK(listed(Format::kTable, items) == "NAME                   SIZE\nééééééééééééééééééééé     1\n");
+}
+
+TEST_CASE("a table has one header however many pages it has") {
+  TestScreen test;
+  ListWriter list(test.screen, two_columns(), "");
+  list.add(R"({"name":"a","size":1})");
+  REQUIRE(list.flush());
+  list.add(R"({"name":"longer","size":2})");
+  REQUIRE(list.finish());
+  CHECK(test.out.str() == "NAME  SIZE\na        1\nlonger     2\n");
+}
+
+TEST_CASE("a reader that went away stops the list") {
+  TestScreen test(Format::kNdjson);
+  ListWriter list(test.screen, {}, "");
+  test.out.setstate(std::ios::badbit);
+  list.add("{}");
+  CHECK_FALSE(list.flush());
+}
+
+TEST_CASE("YAML quotes what would not be read as the same text") {
+  const Json value = Json::parse(R"({"a":"yes","b":"1","c":"x: y","d":"","e":"-","f":"#","g":"null","h":"/etc/passwd",
+    "i":"é\n","j":[[1,"two"],[],{}],"k":{"l":{"m":true}},"n o":" x"})");
+  CHECK(to_yaml(value) ==
+        "a: \"yes\"\nb: \"1\"\nc: \"x: y\"\nd: \"\"\ne: \"-\"\nf: \"#\"\ng: \"null\"\nh: /etc/passwd\n"
+        "i: \"é\\n\"\nj:\n  - - 1\n    - two\n  - []\n  - {}\nk:\n  l:\n    m: true\nn o: \" x\"\n");
+}
+
+TEST_CASE("one object in each format") {
+  const auto written = [](Format format) {
+    TestScreen test(format);
+    write_object(test.screen, R"({"b":1,"a":[2]})", [&](const Json& object) { test.out << object.size() << " fields\n"; });
+    return test.out.str();
+  };
+  CHECK(written(Format::kTable) == "2 fields\n");
+  CHECK(written(Format::kJson) == "{\n  \"b\": 1,\n  \"a\": [\n    2\n  ]\n}\n");
+  CHECK(written(Format::kNdjson) == "{\"b\":1,\"a\":[2]}\n");
+  CHECK(written(Format::kYaml) == "b: 1\na:\n  - 2\n");
+}
+
+TEST_CASE("colour is for terminals, and for states") {
+  TestScreen test;
+  test.screen.colour = true;
+  write_table(test.screen, {column("STATE", "state")}, Json::parse(R"([{"state":"failed"},{"state":"other"}])"));
+  CHECK(test.out.str() == "\x1b[1mSTATE\x1b[0m\n\x1b[31mfailed\x1b[0m\nother\n");
+}
+
+TEST_CASE("progress is a line that is written anew on a terminal, and silent elsewhere") {
+  TestScreen terminal;
+  terminal.screen.progress = true;
+  {
+    Progress progress(terminal.screen);
+    progress.show("one");
+    progress.show("two");
+  }
+  CHECK(terminal.err.str() == "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[K");
+  TestScreen file;
+  Progress(file.screen).show("one");
+  CHECK(file.err.str().empty());
+}

@@ -1,0 +1,182 @@
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "coordinator/cli/command_line.h"
+#include "coordinator/cli/completion.h"
+#include "coordinator/cli/local_verbs.h"
+#include "coordinator/cli/plugin_path.h"
+#include "coordinator/cli/worker_command.h"
+#include "unit/cli_screen.h"
+
+using namespace muster;
+using namespace muster::cli;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A directory of our own that goes with the object.
+class Directory {
+ public:
+  Directory() {
+    std::string pattern = (fs::temp_directory_path() / "muster-cli-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~Directory() { fs::remove_all(path_); }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  std::string file(const std::string& name, const std::string& content, fs::perms mode = fs::perms::owner_all) const {
+    const fs::path path = path_ / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << content;
+    fs::permissions(path, mode);
+    return path;
+  }
+  [[nodiscard]] std::string path(const std::string& name = "") const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+/// Whether a shell accepts a script's syntax.
+bool parses(const std::string& shell, const std::string& script) {
+  const Directory directory;
+  const std::string file = directory.file("script", script);
+  return std::system((shell + " -n " + file).c_str()) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("the plugin of a name is looked for in order, a path is taken as it is") {
+  const Directory at;
+  const std::string beside = at.path("bin");
+  const Environment env{{"MUSTER_PLUGIN_PATH", at.path("own1") + ":" + at.path("own2")}, {"PATH", at.path("usr")}};
+  const auto found = [&] { return find_plugin("x", beside, env); };
+  const std::string name = "muster-plugin-x";
+  REQUIRE_FALSE(found());
+  CHECK(found().error().message.find("muster-plugin-x") != std::string::npos);
+  for (const char* directory : {"usr/", "own2/", "own1/", "libexec/muster/", "bin/"}) {
+    const std::string path = at.file(directory + name, "");
+    REQUIRE(found());
+    CHECK(*found() == path);
+  }
+  fs::permissions(at.path("bin/" + name), fs::perms::owner_read);
+  CHECK(*found() == at.path("libexec/muster/" + name));
+  CHECK(*find_plugin(at.path("usr/" + name), beside, env) == at.path("usr/" + name));
+  CHECK_FALSE(find_plugin(at.path("bin/" + name), beside, env));
+  CHECK_FALSE(find_plugin(at.path("bin"), beside, env));
+}
+
+TEST_CASE("where the data is") {
+  const Environment plain{{"HOME", "/home/u"}};
+  CHECK(default_data_dir(plain, true) == "/var/lib/muster");
+  CHECK(default_data_dir(plain, false) == "/home/u/.local/state/muster");
+  CHECK(default_data_dir({{"HOME", "/home/u"}, {"XDG_STATE_HOME", "/s"}}, false) == "/s/muster");
+  const Environment env{{"MUSTER_DATA_DIR", "/env"}};
+  CHECK(settle({}, env).config.data_dir == "/env");
+  CHECK(settle({"", "/flag/../flag2", "", ""}, env).config.data_dir == "/flag2");
+}
+
+TEST_CASE("where the fleet is: flag, environment, what `up` left in the data directory, this machine") {
+  const Directory at;
+  const auto url = [&](const std::string& flag, const Environment& env) {
+    Config config = settle({flag, at.path(), "", ""}, env).config;
+    find_fleet(config);
+    return config.nats.url;
+  };
+  CHECK(url("", {}) == "nats://127.0.0.1:4222");
+  at.file("nats.url", "nats://muster:secret@127.0.0.1:5\n");
+  CHECK(url("", {}) == "nats://muster:secret@127.0.0.1:5");
+  CHECK(url("", {{"MUSTER_NATS_URL", "nats://env:1"}}) == "nats://env:1");
+  CHECK(url("nats://flag:1", {{"MUSTER_NATS_URL", "nats://env:1"}}) == "nats://flag:1");
+}
+
+TEST_CASE("flags win over the environment, which wins over the file; wrong ones are named") {
+  const Directory at;
+  const std::string file = at.file("m.yaml", "prefix: file\nstore: sqlite:/file\n");
+  const Environment env{{"MUSTER_PREFIX", "env"}};
+  CHECK(settle({"", "", "flag", file}, env).config.prefix == "flag");
+  CHECK(settle({"", "", "", file}, env).config.prefix == "env");
+  CHECK(settle({"", "", "", file}, {}).config.prefix == "file");
+  const auto wrong = settle({"host", "", "a b", file}, {});
+  REQUIRE(wrong.mistakes.size() == 2);
+  CHECK(wrong.mistakes[0].file == "--nats");
+  CHECK(wrong.mistakes[1].file == "--prefix");
+}
+
+TEST_CASE("a configured worker may resolve what its entry allows and what targets name") {
+  const Directory at;
+  const std::string plugin = at.file("muster-plugin-x", "");
+  const ConfigResult parsed = parse_config(
+      "workers: [{plugin: " + plugin + ", pool: p, slots: 2, allow: {env: [OWN_*]}, env: {A: '${env:IN}-b', B: '${file:" +
+          at.file("f", "content\n") + "}'}}]\n"
+          "targets: [{name: t, namespace: X, config: {k: '${env:NAMED}${file:/run/s}', l: '${env:NAMED}'}}]\n",
+      "f", {});
+  REQUIRE(parsed.mistakes.empty());
+  Config config = parsed.config;
+  config.data_dir = at.path();
+  config.nats.url = "nats://muster:pw@127.0.0.1:1";
+  const auto command = configured_worker(config.workers[0], config, Verbosity::kQuiet, {{"IN", "in"}});
+  REQUIRE(command);
+  CHECK(command->name == "worker x");
+  CHECK(command->argv == std::vector<std::string>{plugin, "--prefix", "muster", "--pool", "p", "--slots", "2",
+                                                  "--data-dir", at.path(), "--allow-env", "OWN_*", "--allow-env", "NAMED",
+                                                  "--allow-file", "/run/s", "-q"});
+  CHECK(command->env == Environment{{"A", "in-b"}, {"B", "content"}, {"IN", "in"},
+                                    {"MUSTER_NATS_URL", "nats://muster:pw@127.0.0.1:1"}});
+  const auto unset = configured_worker(config.workers[0], config, Verbosity::kQuiet, {});
+  REQUIRE_FALSE(unset);
+  CHECK(unset.error().message == "worker " + plugin + ", env A: ${env:IN} is not set");
+}
+
+TEST_CASE("completion scripts parse and know the verbs") {
+  CommandLine line;
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const std::string script = completion_script(line.app, shell);
+    for (const char* word : {"discover", "drain", "wait", "output"}) CHECK(script.find(word) != std::string::npos);
+    // A shell that is not installed is not asked.
+    if (!find_executable(shell, std::getenv("PATH")).empty()) CHECK(parses(shell, script));
+  }
+  CHECK(parses("bash", completion_script(line.app, "bash")));
+}
+
+TEST_CASE("every verb has help with an example and takes the common flags before and after it") {
+  CommandLine declared;
+  for (const CLI::App* verb : declared.app.get_subcommands([](const CLI::App*) { return true; })) {
+    CAPTURE(verb->get_name());
+    CHECK(verb->get_footer().find("Example:\n  ") == 0);
+    CHECK(verb->get_option_no_throw("--output") != nullptr);
+  }
+  CommandLine line;
+  line.app.parse("--prefix a runs -o json --limit 3 --data-dir /d", false);
+  CHECK(line.common.format == "json");
+  CHECK(line.common.flags.prefix == "a");
+  CHECK(line.common.flags.data_dir == "/d");
+  CHECK(line.action);
+}
+
+TEST_CASE("bad usage is refused") {
+  for (const char* text : {"", "fly", "runs --limit 0", "runs -o xml", "resources --managed --unmanaged", "resource",
+                           "status --timeout soon", "status extra", "targets accept", "worker fs --slots 0",
+                           "worker fs --pool a.b", "completion tcsh"}) {
+    CAPTURE(text);
+    CommandLine line;
+    CHECK_THROWS_AS(line.app.parse(text, false), CLI::ParseError);
+  }
+}
+
+TEST_CASE("check tells the mistakes of a file") {
+  const Directory at;
+  const std::string bad = at.file("bad.yaml", "prefix: '!'\n");
+  test::TestScreen test(Format::kJson);
+  CHECK(check(test.screen, bad) == 2);
+  CHECK(Json::parse(test.out.str())["mistakes"][0]["column"] == 9);
+  CHECK(test.err.str().find(bad + ":1:9: prefix: ") == 0);
+  test::TestScreen well;
+  CHECK(check(well.screen, at.file("good.yaml", "prefix: a\n")) == 0);
+  CHECK(well.err.str().empty());
+}

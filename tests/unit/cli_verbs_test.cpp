@@ -1,0 +1,202 @@
+#include "coordinator/cli/verbs.h"
+
+#include <catch2/catch.hpp>
+
+#include "unit/cli_screen.h"
+
+using namespace muster;
+using namespace muster::cli;
+using test::FakeClient;
+using test::TestScreen;
+
+namespace {
+
+const Interrupted kNever = [] { return false; };
+
+std::string event(int sequence, const std::string& what = "resource.changed") {
+  return R"({"id":"e)" + std::to_string(sequence) + R"(","type":"muster.)" + what + R"(","sequence":")" +
+         std::to_string(sequence) + "\"}";
+}
+
+std::string list_of(const std::vector<std::string>& items, const std::string& next = "null") {
+  std::string text = R"({"items":[)";
+  for (const std::string& item : items) text += (&item == &items.front() ? "" : ",") + item;
+  return text + "],\"next\":" + next + "}";
+}
+
+/// The sequence numbers that a run of `events` printed.
+std::string sequences(const TestScreen& test) {
+  std::istringstream lines(test.out.str());
+  std::string text;
+  for (std::string line; std::getline(lines, line);) text += field(Json::parse(line), "sequence") + " ";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a list goes on from page to page, its items as the coordinator wrote them") {
+  FakeClient client;
+  const std::string first = R"({"id":"1","properties":{"n":123456789012345678901234567890,"z":1.50,"a":[ ]}})";
+  client.answer("resources", list_of({first}, "\"c1\""));
+  client.answer("resources", list_of({R"({"id":"2"})"}));
+  TestScreen test(Format::kNdjson);
+  CHECK(resources(client, test.screen, {"ngi", "etc", "FS::File", "stale", true, true, 0}) == 0);
+  CHECK(test.out.str() == first + "\n{\"id\":\"2\"}\n");
+  REQUIRE(client.requests.size() == 2);
+  CHECK(client.requests[0].body ==
+        Json::parse(R"({"text":"ngi","target":"etc","type":"FS::File","state":"stale","managed":true,"drifted":true})"));
+  CHECK(client.requests[1].body["cursor"] == "c1");
+}
+
+TEST_CASE("--limit ends a list in the middle of a page") {
+  FakeClient client;
+  client.answer("resources", list_of({"{\"id\":\"1\"}", "{\"id\":\"2\"}"}, "\"c\""));
+  TestScreen test(Format::kJson);
+  ResourcesOptions options;
+  options.limit = 1;
+  CHECK(resources(client, test.screen, options) == 0);
+  CHECK(test.out.str() == "[{\"id\":\"1\"}]\n");
+}
+
+TEST_CASE("an empty inventory says what to do, on stderr") {
+  FakeClient client;
+  client.answer("resources", list_of({}));
+  TestScreen test;
+  CHECK(resources(client, test.screen, {}) == 0);
+  CHECK(test.out.str().empty());
+  CHECK(test.err.str() == "no resources yet: `muster discover --wait` takes an inventory\n");
+}
+
+TEST_CASE("exit status tells refused, bad input and nobody there apart") {
+  const auto status_of = [](Error error) {
+    FakeClient client;
+    client.answer("status", std::move(error));
+    TestScreen test;
+    const int exit = status(client, test.screen);
+    CHECK(test.out.str().empty());
+    CHECK(test.err.str() == "muster: why\n");
+    return exit;
+  };
+  CHECK(status_of({Errc::kNotFound, "why"}) == 1);
+  CHECK(status_of({Errc::kInternalFailure, "why"}) == 1);
+  CHECK(status_of({Errc::kInvalidRequest, "why"}) == 2);
+  CHECK(status_of({Errc::kNoResponders, "why"}) == 3);
+  CHECK(status_of({Errc::kDisconnected, "why"}) == 3);
+}
+
+TEST_CASE("a resource is named by id or by target, type and native id") {
+  FakeClient client;
+  for (int i = 0; i < 2; ++i) client.answer("resource", R"({"id":"R1","properties":{"a":1}})");
+  TestScreen test;
+  CHECK(resource(client, test.screen, "R1", false, "") == 0);
+  CHECK(client.requests[0].body == Json{{"id", "R1"}});
+  CHECK(test.out.str() == "id:          R1\nproperties:\n  a: 1\n");
+  CHECK(resource(client, test.screen, "etc/FS::File//etc/a/b", true, "2024-01-01T00:00:00Z") == 0);
+  CHECK(client.requests[1].body == Json::parse(R"({"target":"etc","type":"FS::File","native_id":"/etc/a/b","history":true,
+                                                   "at":"2024-01-01T00:00:00Z"})"));
+  CHECK(resource(client, test.screen, "etc/FS::File", false, "") == 2);
+  CHECK(client.requests.size() == 2);
+}
+
+TEST_CASE("status is 0 only when all is well") {
+  FakeClient client;
+  client.answer("status", R"({"state":"ok","fleet":"F","checks":[{"name":"store","ok":true,"message":"fine"}],"runs":{"running":1}})");
+  client.answer("status", R"({"state":"degraded","checks":[{"name":"store","ok":false,"message":"full"}]})");
+  TestScreen well;
+  CHECK(status(client, well.screen) == 0);
+  CHECK(well.out.str() == "state         ok\nfleet         F\nruns          running 1\n\n"
+                          "CHECK  STATE  MESSAGE\nstore  ok     fine\n");
+  TestScreen ill;
+  CHECK(status(client, ill.screen) == 1);
+}
+
+TEST_CASE("discover --wait polls the run and ends with its report") {
+  const std::string running = R"({"run":"R","state":"running","scans":[{"target":"etc","type":"FS::File","listed":3}]})";
+  const std::string done =
+      R"({"run":"R","state":"partial","duration_ms":1234,"scans":[{"target":"etc","type":"FS::File","listed":5,"read":5,)"
+      R"("filtered":0,"new":5,"changed":0,"unchanged":0,"missing":0,"errors":1,"complete":false}],)"
+      R"("problems":[{"target":"etc","type":"FS::File","code":"ACCESS_DENIED","message":"/etc/x"}]})";
+  FakeClient client;
+  client.answer("discover", R"({"run":"R","merged":false})");
+  client.answer("run", running);
+  client.answer("run", Error{Errc::kNoResponders, "away"});
+  client.answer("run", done);
+  TestScreen test(Format::kJson);
+  CHECK(discover(client, test.screen, {{"etc"}, {}, true}, kNever) == 1);
+  CHECK(Json::parse(test.out.str()) == Json::parse(done));
+  CHECK(client.requests[0].body == Json::parse(R"({"targets":["etc"],"types":[],"trigger":"user"})"));
+  client.answer("run", done);
+  TestScreen table;
+  CHECK(run(client, table.screen, "R") == 0);
+  CHECK(table.out.str() ==
+        "run R: partial after 1.2 s\n"
+        "TARGET  TYPE      LISTED  READ  FILTERED  NEW  CHANGED  UNCHANGED  MISSING  ERRORS  COMPLETE\n"
+        "etc     FS::File       5     5         0    5        0          0        0       1  no\n"
+        "\nproblems:\n"
+        "TARGET  TYPE      CODE           MESSAGE\n"
+        "etc     FS::File  ACCESS_DENIED  /etc/x\n");
+}
+
+TEST_CASE("who stops waiting is told that the run goes on") {
+  FakeClient client;
+  client.answer("discover", R"({"run":"R","merged":false})");
+  TestScreen test;
+  CHECK(discover(client, test.screen, {{}, {}, true}, [] { return true; }) == 1);
+  CHECK(test.out.str().empty());
+  CHECK(test.err.str() == "stopped waiting; the run goes on: muster run R\n");
+}
+
+TEST_CASE("event types match shell patterns with or without the leading word") {
+  CHECK(matches_event_type("muster.resource.changed", "muster.resource.changed"));
+  CHECK(matches_event_type("resource.*", "muster.resource.changed"));
+  CHECK(matches_event_type("*.changed", "muster.target.changed"));
+  CHECK(matches_event_type("muster.*", "muster.run.started"));
+  CHECK_FALSE(matches_event_type("resource.*", "muster.run.started"));
+  CHECK_FALSE(matches_event_type("resource", "muster.resource.changed"));
+}
+
+TEST_CASE("events that are followed come once each, in order, whatever the bus does") {
+  FakeClient client;
+  client.answer("events", list_of({event(5), event(6)}));  // catching up
+  client.hear({event(6), event(7)});                       // one was in the log already
+  client.hear({"[" + event(8) + "," + event(9) + "]"});    // a batch
+  client.hear({event(9)});                                 // twice
+  client.hear({event(12)});                                // two are lost: read from the log
+  client.answer("events", list_of({event(10), event(11), event(12), event(13)}));
+  client.hear({event(13), event(14), "no JSON"});
+  TestScreen test(Format::kNdjson);
+  EventsOptions options;
+  options.since = "4";
+  options.follow = true;
+  CHECK(events(client, test.screen, options, [&] { return client.all_heard(); }) == 0);
+  CHECK(sequences(test) == "5 6 7 8 9 10 11 12 13 14 ");
+  REQUIRE(client.requests.size() == 3);
+  CHECK(client.requests[0].verb == "listen");  // before the log is read
+  CHECK(client.requests[1].body == Json{{"since", "4"}});
+  CHECK(client.requests[2].body == Json{{"since", "9"}});
+}
+
+TEST_CASE("a gap stays open while no coordinator answers") {
+  FakeClient client;
+  client.hear({event(1)});
+  client.hear({event(3)});
+  client.answer("events", Error{Errc::kNoResponders, "away"});
+  client.hear({event(4)});
+  client.answer("events", list_of({event(2), event(3), event(4)}));
+  TestScreen test(Format::kNdjson);
+  EventsOptions options;
+  options.follow = true;
+  CHECK(events(client, test.screen, options, [&] { return client.all_heard(); }) == 0);
+  CHECK(sequences(test) == "1 2 3 4 ");
+}
+
+TEST_CASE("events are filtered by type and limited") {
+  FakeClient client;
+  client.answer("events", list_of({event(1), event(2, "run.started"), event(3), event(4)}));
+  TestScreen test(Format::kNdjson);
+  EventsOptions options;
+  options.type = "resource.*";
+  options.limit = 2;
+  CHECK(events(client, test.screen, options, kNever) == 0);
+  CHECK(sequences(test) == "1 3 ");
+}

@@ -1,0 +1,283 @@
+// What is special to the store in a SQLite file: the file, its owner, its version, its failures.
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include <catch2/catch.hpp>
+#include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "coordinator/sqlite_store.h"
+#include "coordinator/sqlite_store_impl.h"
+#include "support/store_fixture.h"
+
+using namespace muster;
+
+namespace {
+
+class SqliteFixture {
+ public:
+  std::string path() { return (directory_.path() / "deep" / "folder" / "store.db").string(); }
+  Result<std::unique_ptr<Store>> open() { return open_sqlite_store(path(), clock_, random_); }
+
+  /// Runs SQL on the file from outside; returns the first column of the last row.
+  std::int64_t outside(const std::string& sql) {
+    sqlite3* connection = nullptr;
+    REQUIRE(sqlite3_open(path().c_str(), &connection) == SQLITE_OK);
+    std::int64_t value = 0;
+    const auto take = [](void* into, int, char** columns, char**) {
+      *static_cast<std::int64_t*>(into) = columns[0] == nullptr ? 0 : std::atoll(columns[0]);
+      return 0;
+    };
+    CHECK(sqlite3_exec(connection, sql.c_str(), take, &value, nullptr) == SQLITE_OK);
+    sqlite3_close(connection);
+    return value;
+  }
+
+  test::TempDir directory_;
+  FakeClock clock_;
+  SeededRandom random_{7};
+};
+
+/// Runs `body` in a child process, which ends by SIGKILL when it returns true, and waits for it.
+int in_child(const std::function<bool()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (body()) ::raise(SIGKILL);
+    ::_exit(1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+RowId put(Store& store, RowId scan, std::string_view native_id, std::string_view properties = "{}") {
+  return store
+      .insert({.scan = scan, .native_id = native_id, .label = native_id, .properties = properties, .at = WallTime{}})
+      .value()
+      .row;
+}
+
+RowId make_scan(Store& store) {
+  TargetRow target;
+  target.id = TargetId("T");
+  target.name = "t";
+  store.put_target(target).value();
+  return store.scan(target.id, "A::B").value().id;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(SqliteFixture, "a new file is made with its folders, for its owner alone, at the last version") {
+  auto store = std::move(open().value());
+  make_scan(*store);
+  store->commit().value();
+  for (const auto* suffix : {"", "-wal", ".lock"}) {
+    struct stat status {};
+    REQUIRE(::stat((path() + suffix).c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777) == 0600);
+  }
+  store.reset();
+  CHECK(outside("PRAGMA user_version") == 1);
+  CHECK(outside("PRAGMA application_id") == 0x4d757374);
+  CHECK(outside("SELECT count(*) FROM pragma_table_info('runs') WHERE name IN ('owner', 'epoch')") == 2);
+  CHECK(outside("SELECT count(*) FROM pragma_table_info('targets') WHERE name IN ('owner', 'epoch')") == 2);
+}
+
+TEST_CASE_METHOD(SqliteFixture, "a store in memory needs no file and no lock") {
+  auto first = std::move(open_sqlite_store(":memory:", clock_, random_).value());
+  auto second = std::move(open_sqlite_store(":memory:", clock_, random_).value());
+  put(*first, make_scan(*first), "a");
+  first->commit().value();
+  CHECK(second->targets().value().empty());
+  CHECK(first->fleet() != second->fleet());
+}
+
+TEST_CASE_METHOD(SqliteFixture, "a file has one owner at a time") {
+  auto store = std::move(open().value());
+  const auto refused = open();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::kStoreUnavailable);
+  CHECK(refused.error().message.find("process " + std::to_string(::getpid())) != std::string::npos);
+  store.reset();
+  CHECK(open());
+}
+
+TEST_CASE_METHOD(SqliteFixture, "a file of another kind is refused and left alone") {
+  std::filesystem::create_directories(std::filesystem::path(path()).parent_path());
+  SECTION("a database of somebody else") {
+    outside("CREATE TABLE theirs (x); PRAGMA user_version = 3");
+    CHECK(open().error().code == Errc::kStoreUnavailable);
+    CHECK(outside("SELECT count(*) FROM sqlite_schema") == 1);
+    CHECK(std::filesystem::exists(path() + "-wal") == false);
+  }
+  SECTION("no database") {
+    const std::string text(20'000, 'x');
+    std::ofstream(path()) << text;
+    const auto opened = open();
+    REQUIRE_FALSE(opened);
+    CHECK(opened.error().code == Errc::kStoreUnavailable);
+    CHECK(opened.error().message.find(path()) == 0);
+    std::ifstream file(path());
+    CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == text);
+  }
+  SECTION("a folder") {
+    std::filesystem::create_directory(path());
+    CHECK(open().error().code == Errc::kStoreUnavailable);
+  }
+  SECTION("a place where no folder can be made") {
+    std::ofstream((directory_.path() / "file").string()) << "x";
+    const auto opened = open_sqlite_store((directory_.path() / "file" / "store.db").string(), clock_, random_);
+    CHECK(opened.error().code == Errc::kStoreUnavailable);
+  }
+}
+
+TEST_CASE_METHOD(SqliteFixture, "a store of a newer version is refused, and opens again when it is none") {
+  { auto store = std::move(open().value()); }
+  outside("PRAGMA user_version = 2");
+  const auto refused = open();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::kIncompatible);
+  CHECK(refused.error().message.find("newer") != std::string::npos);
+  outside("PRAGMA user_version = 1");
+  CHECK(open());
+}
+
+TEST_CASE_METHOD(SqliteFixture, "an empty file becomes a store") {
+  std::filesystem::create_directories(std::filesystem::path(path()).parent_path());
+  std::ofstream(path()).close();
+  auto store = std::move(open().value());
+  CHECK(store->fleet().value.size() == 26);
+}
+
+TEST_CASE_METHOD(SqliteFixture, "what is committed survives kill -9, what is not does not, and the lock is free") {
+  const int status = in_child([&] {
+    auto store = std::move(open().value());
+    const auto scan = make_scan(*store);
+    for (int i = 0; i < 1000; ++i) put(*store, scan, std::to_string(i));
+    store->append_event({.at = WallTime{}, .ns = "", .what = "a.a", .subject = "", .data = "{}"}).value();
+    if (!store->commit()) return false;
+    put(*store, scan, "lost");
+    store->append_event({.at = WallTime{}, .ns = "", .what = "b.b", .subject = "", .data = "{}"}).value();
+    ::raise(SIGKILL);
+    return false;
+  });
+  REQUIRE(WIFSIGNALED(status));
+  auto store = std::move(open().value());
+  CHECK(store->targets().value().at(0).resources == 1000);
+  CHECK(store->last_sequence().value() == 1);
+  put(*store, 1, "next");
+  store->commit().value();
+}
+
+TEST_CASE_METHOD(SqliteFixture, "a disk that is full fails the transaction, and nothing else") {
+  // The limit on file sizes stands for the disk; a child process has it to itself.
+  const int status = in_child([&] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    auto store = std::move(open().value());
+    const auto scan = make_scan(*store);
+    put(*store, scan, "kept");
+    store->commit().value();
+    const rlimit small{1 << 20, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    const std::string large(100'000, 'x');
+    Result<void> committed;
+    for (int i = 0; i < 100 && committed; ++i) {
+      for (int k = 0; k < 10; ++k) put(*store, scan, "big" + std::to_string(i * 10 + k), large);
+      committed = store->commit();
+    }
+    if (committed || committed.error().code != Errc::kStoreUnavailable) return false;
+    store->rollback();
+    const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+    const auto before = store->targets().value().at(0).resources;
+    put(*store, scan, "after");
+    store->commit().value();
+    return store->targets().value().at(0).resources == before + 1;
+  });
+  REQUIRE(WIFSIGNALED(status));
+  auto store = std::move(open().value());
+  CHECK(store->find(1, "kept").value() != 0);
+  CHECK(store->find(1, "after").value() != 0);
+}
+
+TEST_CASE_METHOD(SqliteFixture, "a damaged file is an error, not an answer") {
+  {
+    auto store = std::move(open().value());
+    const auto scan = make_scan(*store);
+    for (int i = 0; i < 2000; ++i) put(*store, scan, std::to_string(i), R"({"some":"text"})");
+    store->commit().value();
+  }
+  const auto size = std::filesystem::file_size(path());
+  {
+    std::fstream file(path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(size / 2));
+    file << std::string(static_cast<std::size_t>(size / 4), '\x5a');
+  }
+  auto store = open();
+  REQUIRE(store);
+  const auto result = (*store)->query({.limit = 10'000}, [](const ResourceView&) { return true; });
+  CHECK(result.error().code == Errc::kStoreUnavailable);
+}
+
+TEST_CASE_METHOD(SqliteFixture, "a writer from outside delays, and does not break") {
+  auto store = std::move(open().value());
+  const auto scan = make_scan(*store);
+  store->commit().value();
+  sqlite3* other = nullptr;
+  REQUIRE(sqlite3_open(path().c_str(), &other) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK);
+  const auto refused = store->insert(
+      {.scan = scan, .native_id = "a", .label = "a", .properties = "{}", .at = WallTime{}});
+  CHECK(refused.error().code == Errc::kStoreUnavailable);
+  CHECK(refused.error().message.find("locked") != std::string::npos);
+  CHECK(sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(other);
+  store->rollback();
+  put(*store, scan, "a");
+  store->commit().value();
+}
+
+TEST_CASE_METHOD(SqliteFixture, "native ids whose hashes collide stay apart") {
+  auto store = std::move(
+      SqliteStore::open(":memory:", clock_, random_, [](RowId, std::string_view) -> std::uint64_t { return 1; }).value());
+  const auto first = make_scan(*store);
+  const auto second = store->scan(TargetId("T"), "A::C").value().id;
+  std::vector<RowId> rows;
+  for (const auto scan : {first, second}) {
+    for (const auto* id : {"a", "b", "c"}) rows.push_back(put(*store, scan, id));
+  }
+  CHECK(rows == std::vector<RowId>{1, 2, 3, 4, 5, 6});
+  CHECK(store->find(first, "b").value() == 2);
+  CHECK(store->find(second, "c").value() == 6);
+  CHECK(store->find(second, "d").value() == 0);
+  store->leave(2, ResourceState::kVanished, "vanished", WallTime{}).value();
+  CHECK(store->find(first, "b").value() == 0);
+  CHECK(put(*store, first, "b") == 2);
+  store->rename(3, "d", 0, WallTime{}).value();
+  CHECK(store->find(first, "d").value() == 3);
+  CHECK(store->find(first, "c").value() == 0);
+}
+
+TEST_CASE("resource ids are ULIDs of first sight, fleet and row") {
+  const auto at = WallTime{std::chrono::milliseconds(0x0123'4567'89AB)};
+  ResourceId id;
+  format_resource_id(resource_key(at, 0xCDEF, 0x7FFF'FFFF'FFFF'FFFF), id);
+  CHECK(id.value == "014D2PF2DBSQQZFZZZZZZZZZZZ");
+  CHECK(parse_resource_id(id.value) == ResourceKey{0x0123'4567'89AB, 0xCDEF, 0x7FFF'FFFF'FFFF'FFFF});
+  for (const auto* bad : {"", "014D2PF2DBSQQZFZZZZZZZZZZ", "814D2PF2DBSQQZFZZZZZZZZZZZ", "014D2PF2DBSQQZFZZZZZZZZZZU",
+                          "014D2PF2DBSQQZFZZZZZZZZZZ\xff"}) {
+    CHECK_FALSE(parse_resource_id(bad));
+  }
+  CHECK(fleet_mark(FleetId("a")) != fleet_mark(FleetId("b")));
+}
+
+TEST_CASE("hashes and names") {
+  CHECK(hex(hash128("")) == "99aa06d3014798d86001c324468d497f");  // XXH3-128 of nothing, as its authors publish it
+  CHECK(hash128("a") != hash128("b"));
+  CHECK(resource_state_name(ResourceState::kPresent) == "present");
+  CHECK(resource_state_name(ResourceState::kFiltered) == "filtered");
+}
