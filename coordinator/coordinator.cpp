@@ -168,7 +168,8 @@ void Coordinator::commit_and_publish(TimePoint now) {
   if (store_.uncommitted() > 0) {
     if (dirty_since_ == TimePoint{}) dirty_since_ = now;
     const bool due = !effects_.after_commit.empty() || store_.uncommitted() >= kMaxUncommitted ||
-                     now - dirty_since_ >= kMaxDirty || core_->discovery.active() == nullptr;
+                     now - dirty_since_ >= kMaxDirty || core_->publisher.next_due() <= now ||
+                     core_->discovery.active() == nullptr;
     if (!due) return;
     core_->publisher.note_published();
     must(store_.commit());

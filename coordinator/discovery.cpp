@@ -142,7 +142,9 @@ void Discovery::queue(const RunScope& scope, const std::string& reason) {
     queued_scope_.merge(scope);
   } else {
     queued_.emplace();
-    queued_->id = RunId(make_ulid(s_.clock.wall(), random_));
+    // Ids sort by time, so that the newest run is the last: also for two within a millisecond, or a clock set back.
+    newest_ = std::max(s_.clock.wall(), newest_ + Millis(1));
+    queued_->id = RunId(make_ulid(newest_, random_));
     queued_->trigger = reason;
     queued_->report = "{}";
     queued_scope_ = scope;

@@ -11,7 +11,9 @@
 namespace muster {
 namespace {
 
-Error unavailable(std::string message) { return {.code = Errc::kStoreUnavailable, .message = std::move(message)}; }
+Error unavailable(std::string message) {
+  return {.code = Errc::kStoreUnavailable, .message = std::move(message)};
+}
 
 std::string owner(int descriptor) {
   std::array<char, 32> text{};

@@ -8,7 +8,8 @@
 namespace muster {
 
 /// Ownership of something on disk by one process: an exclusive lock on a file that holds the owner's pid. The kernel
-/// lets go of it when the object or the process ends; the file stays. Programs that the process starts don't inherit it.
+/// lets go of it when the object or the process ends; the file stays. Programs that the process starts don't inherit
+/// it.
 class FileLock {
  public:
   /// errors   kStoreUnavailable: held by another owner (message names its pid), or the file cannot be made

@@ -15,7 +15,9 @@ constexpr std::array<std::string_view, 2> kActions{"exclude", "include"};
 constexpr std::array<std::string_view, 4> kOperators{"eq", "contains", "regex", "exists"};
 constexpr std::array<std::string_view, 4> kPartKinds{"literal", "env", "file", "secret"};
 
-Error malformed(std::string message) { return {.code = Errc::kMalformed, .message = std::move(message)}; }
+Error malformed(std::string message) {
+  return {.code = Errc::kMalformed, .message = std::move(message)};
+}
 
 /// The member `key` of `object`, null where it is not there or `object` is none.
 const json& member(const json& object, const char* key) {

@@ -219,7 +219,7 @@ void Run::take(JobOutcome outcome) {
     take_reads(target, scan, std::move(reads->asked), std::move(outcome.result));
   } else if (auto* confirmations = std::get_if<Pending::Confirmations>(&pending.what)) {
     --scan.confirms;
-    take_confirmations(target, scan, confirmations->rows, confirmations->ids, std::move(outcome.result));
+    take_confirmations(target, scan, confirmations->asked, confirmations->ids, std::move(outcome.result));
   }
 }
 

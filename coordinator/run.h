@@ -110,8 +110,10 @@ class Run {
   // run_judge.cpp: what was renamed, what is missing
   void settle(TargetRun& target, Scan& scan);
   bool confirm_more(TargetRun& target, Scan& scan, TimePoint now);
-  void take_confirmations(TargetRun& target, Scan& scan, const std::vector<RowId>& rows,
+  void take_confirmations(TargetRun& target, Scan& scan, const std::vector<PendingConfirmation>& asked,
                           const std::vector<std::string>& ids, JobResult result);
+  /// Whether an object that failed so often is asked for once more.
+  [[nodiscard]] bool again(const TargetRun& target, const Error& error, int& failures) const;
   void take_old_id(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer);
   void take_missing(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer);
   void rename(TargetRun& target, Scan& scan, RowId row, const Deferred& deferred);

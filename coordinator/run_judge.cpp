@@ -24,7 +24,7 @@ bool is_listed(ResourceState state) { return state != ResourceState::kVanished &
 void Run::settle(TargetRun& target, Scan& scan) {
   if (scan.phase == Scan::Phase::kListing) {
     if (!scan.begun) begin_scan(scan);  // a child type without a parent in sight: its rows may be missing all the same
-    for (const auto& [row, deferred] : scan.deferred) scan.to_confirm.push_back(row);
+    for (const auto& [row, deferred] : scan.deferred) scan.to_confirm.push_back({row, 0});
     scan.phase = Scan::Phase::kSettling;
   }
   const auto answered = [&] { return scan.to_confirm.empty() && scan.confirms == 0; };
@@ -37,7 +37,7 @@ void Run::settle(TargetRun& target, Scan& scan) {
       if (scan.listing_failed || entry.seen || target.left.contains(entry.row)) continue;
       // Of a tree that is missing only the top is asked for; the rest goes with it, or is asked for afterwards.
       const auto* above = scan.parent == &scan ? scan.index.find_row(entry.parent) : nullptr;
-      if (above == nullptr || above->seen) scan.to_confirm.push_back(entry.row);
+      if (above == nullptr || above->seen) scan.to_confirm.push_back({entry.row, 0});
     }
   }
   if (scan.phase == Scan::Phase::kConfirming && answered()) finish_scan(target, scan);
@@ -45,24 +45,24 @@ void Run::settle(TargetRun& target, Scan& scan) {
 
 bool Run::confirm_more(TargetRun& target, Scan& scan, TimePoint now) {
   if (scan.phase != Scan::Phase::kSettling && scan.phase != Scan::Phase::kConfirming) return false;
-  Pending::Confirmations asked;
-  while (!scan.to_confirm.empty() && asked.rows.size() < kConfirmBatch) {
-    const auto row = scan.to_confirm.front();
+  Pending::Confirmations batch;
+  while (!scan.to_confirm.empty() && batch.asked.size() < kConfirmBatch) {
+    const auto next = scan.to_confirm.front();
     scan.to_confirm.pop_front();
-    if (target.left.contains(row)) continue;
-    const auto record = must(s_.store.one(row));
+    if (target.left.contains(next.row)) continue;
+    const auto record = must(s_.store.one(next.row));
     if (!record || !is_listed(record->state)) continue;
-    asked.rows.push_back(row);
-    asked.ids.emplace_back(record->native_id);
+    batch.asked.push_back(next);
+    batch.ids.emplace_back(record->native_id);
   }
-  if (asked.rows.empty()) return false;
+  if (batch.asked.empty()) return false;
   ++scan.confirms;
-  ReadJob operation{asked.ids};
-  submit(job(target, scan, std::move(operation)), {&target, &scan, std::move(asked)}, now);
+  ReadJob operation{batch.ids};
+  submit(job(target, scan, std::move(operation)), {&target, &scan, std::move(batch)}, now);
   return true;
 }
 
-void Run::take_confirmations(TargetRun& target, Scan& scan, const std::vector<RowId>& rows,
+void Run::take_confirmations(TargetRun& target, Scan& scan, const std::vector<PendingConfirmation>& asked,
                              const std::vector<std::string>& ids, JobResult result) {
   auto* read = std::get_if<ReadResult>(&result);
   const bool whole = read != nullptr && read->items.size() == ids.size();
@@ -70,10 +70,14 @@ void Run::take_confirmations(TargetRun& target, Scan& scan, const std::vector<Ro
   const ReadItem no_answer = failed != nullptr ? *failed : Error{Errc::kContract, "the plugin did not answer each id", {}, 0};
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto& answer = whole ? read->items[i] : no_answer;
-    if (scan.phase == Scan::Phase::kSettling) {
-      take_old_id(target, scan, rows[i], ids[i], answer);
+    auto one = asked[i];
+    const auto* error = whole ? std::get_if<Error>(&answer) : nullptr;
+    if (error != nullptr && again(target, *error, one.failures)) {
+      scan.to_confirm.push_back(one);
+    } else if (scan.phase == Scan::Phase::kSettling) {
+      take_old_id(target, scan, one.row, ids[i], answer);
     } else {
-      take_missing(target, scan, rows[i], ids[i], answer);
+      take_missing(target, scan, one.row, ids[i], answer);
     }
   }
 }
@@ -126,7 +130,7 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
     observe(target, scan, {id, item->uid, item->properties}, entry->parent);
     if (scan.parent != &scan) return;
     for (const auto& below : scan.index.entries()) {
-      if (below.parent == row && !below.seen) scan.to_confirm.push_back(below.row);
+      if (below.parent == row && !below.seen) scan.to_confirm.push_back({below.row, 0});
     }
     return;
   }

@@ -125,9 +125,21 @@ void Run::take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> ask
       scan.fresh.erase(key);
       continue;
     }
+    if (again(target, error, asked[i].failures)) {
+      scan.to_read.push_back(std::move(asked[i]));
+      continue;
+    }
     ++scan.counts.errors;
     problem(target, scan.type->name, errc_name(error.code), "reading " + asked[i].native_id + ": " + error.message);
   }
+}
+
+bool Run::again(const TargetRun& target, const Error& error, int& failures) const {
+  // One object of a batch: the batch itself has succeeded, so the dispatcher does not try again.
+  if (error.code == Errc::kThrottling) {
+    s_.limiter.throttled(target.lane.ns, target.target.id, error.retry_after, s_.clock.now());
+  }
+  return error_traits(error.code).retry != Retry::kNever && ++failures < s_.config.retry.attempts;
 }
 
 void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent) {

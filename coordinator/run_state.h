@@ -35,8 +35,8 @@ struct Run::Pending {
     std::vector<PendingRead> asked;
   };
   struct Confirmations {
-    std::vector<RowId> rows;
-    std::vector<std::string> ids;
+    std::vector<PendingConfirmation> asked;
+    std::vector<std::string> ids;  // of the same order
   };
 
   TargetRun* target = nullptr;

@@ -61,6 +61,13 @@ struct ScanCounts {
 struct PendingRead {
   std::string native_id;
   RowId parent = 0;
+  int failures = 0;
+};
+
+/// A row whose id is to be read, to see whether the object is still there.
+struct PendingConfirmation {
+  RowId row = 0;
+  int failures = 0;
 };
 
 /// An id that is new, of an object that the store knows under another id: renamed, if the old id proves to be gone.
@@ -87,7 +94,7 @@ struct Scan {
   std::deque<std::pair<std::shared_ptr<Listing>, std::string>> next_pages;  // held back until reads have caught up
   std::deque<PendingRead> to_read;
   std::map<RowId, std::vector<Deferred>> deferred;   // by the row of the old id
-  std::deque<RowId> to_confirm;                      // rows whose ids are to be read in this phase
+  std::deque<PendingConfirmation> to_confirm;        // of this phase
   std::size_t lists = 0, reads = 0, confirms = 0;    // jobs on their way
   bool begun = false;           // the index is loaded, the first page asked for
   bool listed_any = false;      // some page came

@@ -28,9 +28,13 @@ Result<void> Rows::result() const {
   return unavailable(connection_, status_);
 }
 
-bool Rows::null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
+bool Rows::null(int column) const {
+  return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+}
 
-std::int64_t Rows::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+std::int64_t Rows::integer(int column) const {
+  return sqlite3_column_int64(statement_.get(), column);
+}
 
 std::string_view Rows::text(int column) const {
   const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_.get(), column));
@@ -43,8 +47,8 @@ std::optional<WallTime> Rows::optional_time(int column) const {
 
 Result<Database> Database::open(const std::string& path) {
   sqlite3* connection = nullptr;
-  const int status =
-      sqlite3_open_v2(path.c_str(), &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int status = sqlite3_open_v2(path.c_str(), &connection,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   Database database(connection);
   if (status != SQLITE_OK) return unavailable(connection, status);
   sqlite3_extended_result_codes(connection, 1);

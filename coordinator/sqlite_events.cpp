@@ -15,7 +15,8 @@ Result<void> SqliteStore::load_outbox() {
   if (!stored) return stored.error();
   outbox_ = {};
   if (*stored) std::from_chars((*stored)->data(), (*stored)->data() + (*stored)->size(), outbox_.published);
-  outbox_.last = outbox_.published;  // only published events are ever dropped: where none is left, counting goes on here
+  outbox_.last =
+      outbox_.published;  // only published events are ever dropped: where none is left, counting goes on here
   auto rows = select(sql::last_event);
   if (rows.next()) {
     outbox_.last = static_cast<std::uint64_t>(rows.integer(0));
@@ -63,9 +64,13 @@ Result<std::uint64_t> SqliteStore::sequence_at(WallTime at) {
   return low - 1;
 }
 
-Result<std::uint64_t> SqliteStore::last_sequence() { return outbox_.last; }
+Result<std::uint64_t> SqliteStore::last_sequence() {
+  return outbox_.last;
+}
 
-Result<std::uint64_t> SqliteStore::published() { return outbox_.published; }
+Result<std::uint64_t> SqliteStore::published() {
+  return outbox_.published;
+}
 
 Result<void> SqliteStore::set_published(std::uint64_t sequence) {
   auto done = set_meta(kPublished, std::to_string(sequence));

@@ -107,8 +107,7 @@ Result<std::vector<ScanRow>> SqliteStore::scans(const TargetId& target) {
 }
 
 Result<void> SqliteStore::put_scan(const ScanRow& scan) {
-  const auto written = write(sql::put_scan, scan.id, scan.stale, scan.last_complete, scan.last_run.value,
-                             scan.filters);
+  const auto written = write(sql::put_scan, scan.id, scan.stale, scan.last_complete, scan.last_run.value, scan.filters);
   if (!failed_ && written == 0) return Error{.code = Errc::kNotFound, .message = "no scan " + std::to_string(scan.id)};
   return status();
 }
@@ -143,7 +142,9 @@ Result<std::vector<RunRow>> SqliteStore::runs(const RunId& before, std::size_t l
   return runs_of(select(sql::select_runs, before.value, limit));
 }
 
-Result<std::vector<RunRow>> SqliteStore::unfinished_runs() { return runs_of(select(sql::select_unfinished_runs)); }
+Result<std::vector<RunRow>> SqliteStore::unfinished_runs() {
+  return runs_of(select(sql::select_unfinished_runs));
+}
 
 Result<void> SqliteStore::put_manifest(const ManifestRow& manifest) {
   const auto encoded = encode(manifest.manifest);

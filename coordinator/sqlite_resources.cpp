@@ -22,8 +22,25 @@ Hash128 from_bytes(std::string_view bytes) {
 
 // Columns of the view `resource`, in its order.
 enum Column : int {
-  kRow, kTarget, kType, kNativeId, kUid, kLabel, kStack, kManaged, kState, kDrifted, kProperties, kParentType,
-  kParentNativeId, kFirstSeen, kLastSeen, kChangedAt, kVersion, kScan, kParent
+  kRow,
+  kTarget,
+  kType,
+  kNativeId,
+  kUid,
+  kLabel,
+  kStack,
+  kManaged,
+  kState,
+  kDrifted,
+  kProperties,
+  kParentType,
+  kParentNativeId,
+  kFirstSeen,
+  kLastSeen,
+  kChangedAt,
+  kVersion,
+  kScan,
+  kParent
 };
 
 /// Fills `view` from the row; its id's text is written over.
@@ -50,15 +67,20 @@ void read_view(const sqlite::Rows& rows, std::uint16_t fleet, ResourceView& view
 
 /// Copies what the views point to, so that the record outlives the row.
 void own(ResourceRecord& record) {
-  const std::array views{&record.target, &record.type, &record.native_id, &record.uid, &record.label, &record.stack,
+  const std::array views{&record.target,     &record.type,        &record.native_id,
+                         &record.uid,        &record.label,       &record.stack,
                          &record.properties, &record.parent_type, &record.parent_native_id};
   record.storage.reserve(views.size());
   for (auto* view : views) *view = record.storage.emplace_back(*view);
 }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
-std::int64_t bit(ResourceState state) { return std::int64_t{1} << static_cast<int>(state); }
+std::int64_t bit(ResourceState state) {
+  return std::int64_t{1} << static_cast<int>(state);
+}
 
 /// Gives the rows of all cursors to `sink` in the order of their numbers.
 Result<void> merge(std::vector<sqlite::Rows>& cursors, std::size_t limit, std::uint16_t fleet,
@@ -251,8 +273,8 @@ Result<void> SqliteStore::query(const ResourceQuery& query, const std::function<
   }
   std::vector<sqlite::Rows> cursors;
   if (chosen.empty() || chosen.size() > kMaxCursors || states >= bit(kFirstLeft)) {
-    cursors.push_back(select(sql::query_all, query.after, states, managed, query.drifted_only, text, query.target,
-                             query.type));
+    cursors.push_back(
+        select(sql::query_all, query.after, states, managed, query.drifted_only, text, query.target, query.type));
   } else {
     for (const RowId scan : chosen) {
       cursors.push_back(select(sql::query_scan, query.after, states, managed, query.drifted_only, text, scan));

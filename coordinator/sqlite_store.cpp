@@ -32,7 +32,9 @@ constexpr const char* kSettings = R"(
   PRAGMA temp_store = MEMORY;
 )";
 
-Error unavailable(std::string message) { return {.code = Errc::kStoreUnavailable, .message = std::move(message)}; }
+Error unavailable(std::string message) {
+  return {.code = Errc::kStoreUnavailable, .message = std::move(message)};
+}
 
 Result<void> make_folders(const std::string& path) {
   std::error_code error;

@@ -28,8 +28,8 @@ struct HashBytes {
   std::array<char, 16> bytes{};
 };
 
-/// A Store in one SQLite file. Its members stand in sqlite_store.cpp (life, transactions, named values), sqlite_fleet.cpp
-/// (targets, scans, runs, manifests), sqlite_resources.cpp, sqlite_history.cpp and sqlite_events.cpp.
+/// A Store in one SQLite file. Its members stand in sqlite_store.cpp (life, transactions, named values),
+/// sqlite_fleet.cpp (targets, scans, runs, manifests), sqlite_resources.cpp, sqlite_history.cpp and sqlite_events.cpp.
 ///
 /// The first failure of a transaction is kept in `failed_`: what is written after it does nothing, so a member issues
 /// its writes one after the other and returns status().

@@ -21,11 +21,16 @@ std::string hex(const Hash128& hash) {
 
 std::string_view resource_state_name(ResourceState state) {
   switch (state) {
-    case ResourceState::kPresent: return "present";
-    case ResourceState::kStale: return "stale";
-    case ResourceState::kMissing: return "missing";
-    case ResourceState::kVanished: return "vanished";
-    case ResourceState::kFiltered: return "filtered";
+    case ResourceState::kPresent:
+      return "present";
+    case ResourceState::kStale:
+      return "stale";
+    case ResourceState::kMissing:
+      return "missing";
+    case ResourceState::kVanished:
+      return "vanished";
+    case ResourceState::kFiltered:
+      return "filtered";
   }
   return "present";
 }

@@ -40,13 +40,20 @@ Screen make_screen(const CommonFlags& common, const Environment& env) {
   return screen;
 }
 
-/// One line on what is wrong with the arguments.
+/// What is wrong with the arguments, on one line.
+std::string usage_mistake(const CommandLine& line, const CLI::ParseError& error) {
+  const auto verbs = line.app.get_subcommands();
+  if (!verbs.empty()) return std::string(error.what()) + " (see muster " + verbs.front()->get_name() + " --help)";
+  for (const std::string& word : line.app.remaining()) {
+    if (word.front() != '-') return "unknown verb " + word + " (see muster --help)";
+  }
+  return std::string(line.app.remaining().empty() ? "a verb is needed" : error.what()) + " (see muster --help)";
+}
+
 int bad_usage(const CommandLine& line, const CLI::ParseError& error) {
-  std::string verb;
-  for (const CLI::App* app : line.app.get_subcommands()) verb = " " + app->get_name();
-  std::string message = error.what();
+  std::string message = usage_mistake(line, error);
   std::replace(message.begin(), message.end(), '\n', ' ');
-  std::cerr << "muster: " << escape(message) << " (see muster" << verb << " --help)" << std::endl;
+  std::cerr << "muster: " << escape(message) << std::endl;
   return 2;
 }
 

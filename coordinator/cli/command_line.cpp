@@ -14,6 +14,14 @@ const CLI::Validator kDuration{
 
 }  // namespace
 
+const CLI::Validator kAtLeastOne{
+    [](std::string& text) {
+      std::uint64_t number = 0;
+      const bool whole = text.find('-') == std::string::npos && CLI::detail::lexical_cast(text, number);
+      return whole && number > 0 ? std::string() : "expected a whole number from 1 on, found " + text;
+    },
+    ""};
+
 CommandLine::CommandLine() : app("Takes inventory of systems and manages them, by workers on a NATS bus.", "muster") {
   app.require_subcommand(1);
   app.footer("Example:\n  muster up -c muster.yaml\nDetails of a verb: muster VERB --help");
@@ -32,7 +40,7 @@ void CommandLine::add_common(CLI::App& to) {
   to.add_option("--prefix", common.flags.prefix, "first part of all subjects (default muster)")
       ->type_name("PREFIX")
       ->group(group);
-  to.add_option("-o,--output", common.format, "table, json, ndjson or yaml")
+  to.add_option("-o,--output", common.format, "of the answer (default table)")
       ->check(CLI::IsMember({"table", "json", "ndjson", "yaml"}))
       ->type_name("FORMAT")
       ->group(group);

@@ -48,6 +48,9 @@ struct CommandLine {
   void add_common(CLI::App& to);
 };
 
+/// A number that is at least 1.
+extern const CLI::Validator kAtLeastOne;
+
 // fleet_verbs.cpp, process_verbs.cpp
 void declare_fleet_verbs(CommandLine& line);
 void declare_process_verbs(CommandLine& line);

@@ -58,7 +58,7 @@ void declare_inventory(CommandLine& line) {
               verb.add_option("--state", options->state, "present, stale, missing, vanished or filtered")
                   ->check(CLI::IsMember({"present", "stale", "missing", "vanished", "filtered"}))
                   ->type_name("S");
-              verb.add_option("--limit", options->limit, "at most so many")->check(CLI::PositiveNumber)->type_name("N");
+              verb.add_option("--limit", options->limit, "at most so many")->check(kAtLeastOne)->type_name("N");
               return with_fleet([options](Client& client, Screen& screen) { return resources(client, screen, *options); });
             });
   line.verb(line.app, "resource", "show one resource", "muster resource etc/FS::File//etc/hostname --history",
@@ -90,7 +90,7 @@ void declare_runs(CommandLine& line) {
   });
   line.verb(line.app, "runs", "show the latest runs", "muster runs --limit 5", [](CLI::App& verb) {
     const auto limit = std::make_shared<std::uint64_t>(20);
-    verb.add_option("--limit", *limit, "how many (default 20)")->check(CLI::PositiveNumber)->type_name("N");
+    verb.add_option("--limit", *limit, "how many (default 20)")->check(kAtLeastOne)->type_name("N");
     return with_fleet([limit](Client& client, Screen& screen) { return runs(client, screen, *limit); });
   });
   line.verb(line.app, "run", "show the report of a run", "muster run 01J9Z3K8Q4T5V6W7X8Y9Z0A1B2", [](CLI::App& verb) {
@@ -102,7 +102,7 @@ void declare_runs(CommandLine& line) {
     const auto options = std::make_shared<EventsOptions>();
     verb.add_option("--since", options->since, "a time (RFC 3339) or sequence number")->type_name("TIME|SEQ");
     verb.add_option("--type", options->type, "only types like this pattern")->type_name("GLOB");
-    verb.add_option("--limit", options->limit, "at most so many")->check(CLI::PositiveNumber)->type_name("N");
+    verb.add_option("--limit", options->limit, "at most so many")->check(kAtLeastOne)->type_name("N");
     verb.add_flag("--follow", options->follow, "go on with what happens from now on");
     return with_fleet([options](Client& client, Screen& screen) {
       const Interrupts interrupts_heard;

@@ -1,0 +1,119 @@
+#include "simulation/cloud.h"
+
+#include <iterator>
+
+namespace muster::sim {
+
+std::uint64_t Cloud::Splitmix::next() {
+  state += 0x9E3779B97F4A7C15U;
+  std::uint64_t mixed = state;
+  mixed = (mixed ^ (mixed >> 30U)) * 0xBF58476D1CE4E5B9U;
+  mixed = (mixed ^ (mixed >> 27U)) * 0x94D049BB133111EBU;
+  return mixed ^ (mixed >> 31U);
+}
+
+void Cloud::add(const std::string& type, const std::string& id, Thing thing) {
+  types_[type][id] = std::move(thing);
+  ever_.emplace(type, id);
+}
+
+void Cloud::remove(const std::string& type, const std::string& id) {
+  if (types_[type].erase(id) == 0) return;
+  ++removals_;
+  if (type != "SIM::Box") return;
+  auto& items = types_["SIM::Item"];
+  for (auto it = items.begin(); it != items.end();) {
+    const bool inside = it->second.parent == id;
+    removals_ += inside ? 1 : 0;
+    it = inside ? items.erase(it) : std::next(it);
+  }
+}
+
+std::string Cloud::any(const std::string& type) {
+  const auto& things = types_[type];
+  if (things.empty()) return {};
+  return std::next(things.begin(), static_cast<std::ptrdiff_t>(random_.below(things.size())))->first;
+}
+
+void Cloud::populate(std::size_t boxes, std::size_t items_each, std::size_t notes) {
+  for (std::size_t b = 0; b < boxes; ++b) {
+    const auto box = "box-" + std::to_string(next_id_++);
+    add("SIM::Box", box, {});
+    for (std::size_t i = 0; i < items_each; ++i) add("SIM::Item", "item-" + std::to_string(next_id_++), {box, 0});
+  }
+  for (std::size_t n = 0; n < notes; ++n) add("SIM::Note", "note-" + std::to_string(next_id_++), {});
+}
+
+void Cloud::churn(std::size_t acts) {
+  static const std::string kTypes[] = {"SIM::Box", "SIM::Item", "SIM::Note"};
+  for (std::size_t i = 0; i < acts; ++i) {
+    const auto& type = kTypes[random_.below(3)];
+    const auto id = any(type);
+    switch (random_.below(5)) {
+      case 0:
+        add(type, "new-" + std::to_string(next_id_++), {type == "SIM::Item" ? any("SIM::Box") : "", 0});
+        break;
+      case 1:
+        if (!id.empty()) remove(type, id);
+        break;
+      case 2:
+        if (type == "SIM::Item" && !id.empty() && !types_["SIM::Box"].empty()) types_[type][id].parent = any("SIM::Box");
+        break;
+      default:
+        if (!id.empty()) ++types_[type][id].version;
+    }
+  }
+  // An item whose box is gone cannot be: the box that was drawn last may have been removed since.
+  auto& items = types_["SIM::Item"];
+  std::erase_if(items, [&](const auto& item) { return !types_["SIM::Box"].contains(item.second.parent); });
+}
+
+Json Cloud::properties(const std::string& type, const std::string& id, const Thing& thing) {
+  Json json{{"name", id}, {"version", thing.version}};
+  if (type == "SIM::Item") json["box"] = thing.parent;
+  return json;
+}
+
+PluginInfo Cloud::plugin_info() {
+  return {.name = "sim", .ns = "SIM", .version = "1.0.0", .description = "the cloud of a simulation",
+          .max_requests_per_second = 0, .label_query = "$.name", .filters = {}, .config_schema = R"({"type":"object"})"};
+}
+
+void Cloud::serve(Plugin& plugin, Random& random, double error_rate) const {
+  const auto fails = [&random, limit = static_cast<std::uint64_t>(error_rate * 1000)] { return random.below(1000) < limit; };
+  plugin.inspect([](const InspectRequest&, JobContext&) -> Result<Inspection> { return Inspection{"sim-1", {}, {}}; });
+  for (const auto& [name, things] : types_) {
+    TypeInfo info;
+    info.name = name;
+    info.page_size = 7;
+    info.read_batch = 5;
+    if (name == "SIM::Item") info.parent = "SIM::Box";
+    if (name == "SIM::Box") info.list_gives = ListGives::kProperties;
+    const auto* all = &things;
+    auto list = [all, name = name, fails](const ListRequest& request, JobContext&) -> Result<ListPage> {
+      if (fails()) return unavailable("a hiccup");
+      ListPage page;
+      // Continues behind the id that came last: robust against what comes and goes between two pages.
+      for (auto it = all->upper_bound(request.page_token); it != all->end(); ++it) {
+        if (request.parent && it->second.parent != request.parent->native_id) continue;
+        if (page.items.size() == request.page_size) {
+          page.next_page_token = page.items.back().native_id;
+          break;
+        }
+        Resource resource{it->first, {}, "uid-" + it->first};
+        if (name == "SIM::Box") resource.properties = properties(name, it->first, it->second);
+        page.items.push_back(std::move(resource));
+      }
+      return page;
+    };
+    auto read = [all, name = name, fails](const ReadRequest& request, JobContext&) -> Result<Resource> {
+      if (fails()) return unavailable("a hiccup");
+      const auto it = all->find(request.native_id);
+      if (it == all->end()) return not_found();
+      return Resource{it->first, properties(name, it->first, it->second), "uid-" + it->first};
+    };
+    plugin.type(std::move(info)).list(std::move(list)).read(std::move(read));
+  }
+}
+
+}  // namespace muster::sim

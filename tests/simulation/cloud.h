@@ -1,0 +1,57 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "muster/worker.h"
+#include "worker_sdk/bus/clock.h"
+
+namespace muster::sim {
+
+/// The truth of a simulation: what exists in the system behind the target, changed by the test alone. Served by a real
+/// Plugin of namespace SIM: SIM::Box (listed with properties), SIM::Item below boxes (ids only, so each is read),
+/// SIM::Note (ids only).
+class Cloud {
+ public:
+  explicit Cloud(std::uint64_t seed) : random_(seed) {}
+
+  struct Thing {
+    std::string parent;  // native id of the box of an item
+    int version = 0;
+  };
+  using Things = std::map<std::string, Thing>;
+
+  void populate(std::size_t boxes, std::size_t items_each, std::size_t notes);
+  /// Adds, changes, moves and removes things at random.
+  void churn(std::size_t acts);
+
+  [[nodiscard]] const std::map<std::string, Things>& types() const { return types_; }
+  /// Whether a thing of that type and id has ever existed.
+  [[nodiscard]] bool ever(const std::string& type, const std::string& id) const { return ever_.contains({type, id}); }
+  /// How often things were removed: no more can have vanished.
+  [[nodiscard]] std::size_t removals() const { return removals_; }
+  [[nodiscard]] static Json properties(const std::string& type, const std::string& id, const Thing& thing);
+
+  /// A plugin that serves this cloud. A share of the calls fails with a retriable error.
+  void serve(Plugin& plugin, Random& random, double error_rate) const;
+  static PluginInfo plugin_info();
+
+ private:
+  void add(const std::string& type, const std::string& id, Thing thing);
+  void remove(const std::string& type, const std::string& id);
+  std::string any(const std::string& type);
+
+  struct Splitmix final : Random {
+    explicit Splitmix(std::uint64_t seed) : state(seed) {}
+    std::uint64_t next() override;
+    std::uint64_t state;
+  };
+  Splitmix random_;
+  std::map<std::string, Things> types_{{"SIM::Box", {}}, {"SIM::Item", {}}, {"SIM::Note", {}}};
+  std::set<std::pair<std::string, std::string>> ever_;
+  std::size_t removals_ = 0;
+  std::size_t next_id_ = 0;
+};
+
+}  // namespace muster::sim
