@@ -12,6 +12,7 @@
 
 #include "coordinator/dispatcher.h"
 #include "coordinator/event_log.h"
+#include "coordinator/jsonpath.h"
 #include "coordinator/registry.h"
 #include "coordinator/scan.h"
 #include "coordinator/store.h"
@@ -105,6 +106,10 @@ class Run {
   std::string record_change(TargetRun& target, Scan& scan, const ResourceRecord& old, const Item& item, std::string_view text,
                             const Hash128& content);
   void filter_out(TargetRun& target, Scan& scan, const ScanIndex::Entry* entry);
+  /// Label of the item that is being observed; its properties are parsed at most once, for filters and label together.
+  std::string label_of(const TargetRun& target, const Scan& scan, std::string_view text, std::string_view native_id);
+  Result<bool> keeps(const TargetRun& target, const Scan& scan, std::string_view text);
+  Result<void> parse(std::string_view text);
   void queue_children(Scan& scan, RowId row, std::string_view native_id, std::string_view text);
 
   // run_judge.cpp: what was renamed, what is missing
@@ -140,6 +145,8 @@ class Run {
   std::unordered_map<JobId, Pending> pending_;
   std::vector<RunProblem> problems_;
   std::uint64_t more_problems_ = 0;  // beyond what is kept
+  JsonDocument document_;            // of the item that is being observed
+  std::string_view parsed_;          // the text it was parsed from, empty before
 };
 
 }  // namespace muster

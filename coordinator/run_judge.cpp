@@ -96,6 +96,7 @@ void Run::take_old_id(TargetRun& target, Scan& scan, RowId row, const std::strin
       rename(target, scan, row, deferred[i]);
     } else {
       const auto& item = deferred[i].item;
+      parsed_ = {};
       observe_new(target, scan, item, deferred[i].parent, item.properties, hash128(item.properties));
     }
   }
@@ -103,6 +104,7 @@ void Run::take_old_id(TargetRun& target, Scan& scan, RowId row, const std::strin
 
 void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& deferred) {
   const auto& item = deferred.item;
+  parsed_ = {};
   const auto old = must(s_.store.one(row));
   if (!old) return;
   must(s_.store.rename(row, item.native_id, deferred.parent, s_.clock.wall()));

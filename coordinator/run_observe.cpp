@@ -142,7 +142,28 @@ bool Run::again(const TargetRun& target, const Error& error, int& failures) cons
   return error_traits(error.code).retry != Retry::kNever && ++failures < s_.config.retry.attempts;
 }
 
+Result<void> Run::parse(std::string_view text) {
+  if (parsed_.data() == text.data() && parsed_.size() == text.size()) return {};
+  parsed_ = {};
+  if (auto parsed = document_.parse(text); !parsed) return parsed;
+  parsed_ = text;
+  return {};
+}
+
+Result<bool> Run::keeps(const TargetRun& target, const Scan& scan, std::string_view text) {
+  if (!target.filters.applies(scan.type->name)) return true;
+  if (auto parsed = parse(text); !parsed) return parsed.error();
+  return target.filters.judge(scan.type->name, document_);
+}
+
+std::string Run::label_of(const TargetRun& target, const Scan& scan, std::string_view text,
+                          std::string_view native_id) {
+  if (!target.labels.applies(scan.type->name) || !parse(text)) return std::string(native_id);
+  return target.labels.label(scan.type->name, document_, native_id);
+}
+
 void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent) {
+  parsed_ = {};  // the buffer of the item before may lie where this one does
   if (item.properties.size() > kMaxPropertiesBytes) {
     ++scan.counts.errors;
     problem(target, scan.type->name, errc_name(Errc::kLimit),
@@ -171,7 +192,7 @@ void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent)
   }
   const bool judged = entry != nullptr && entry->content == content && scan.same_filters;
   if (!judged) {
-    const auto kept = entry != nullptr && entry->managed ? Result<bool>(true) : target.filters.judge(scan.type->name, text);
+    const auto kept = entry != nullptr && entry->managed ? Result<bool>(true) : keeps(target, scan, text);
     if (!kept) {
       ++scan.counts.errors;
       problem(target, scan.type->name, errc_name(kept.error().code), item.native_id + ": filter: " + kept.error().message);
@@ -195,7 +216,7 @@ void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent)
 
 void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
                       const Hash128& content) {
-  const auto label = target.labels.label(scan.type->name, text, item.native_id);
+  const auto label = label_of(target, scan, text, item.native_id);
   const auto made = must(
       s_.store.insert({scan.row.id, item.native_id, item.uid, label, text, content, parent, s_.clock.wall()}));
   ++scan.counts.fresh;
@@ -230,7 +251,7 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
 std::string Run::record_change(TargetRun& target, Scan& scan, const ResourceRecord& old, const Item& item, std::string_view text,
                                const Hash128& content) {
   const auto patch = nlohmann::json::diff(nlohmann::json::parse(old.properties), nlohmann::json::parse(text)).dump();
-  const auto label = target.labels.label(scan.type->name, text, item.native_id);
+  const auto label = label_of(target, scan, text, item.native_id);
   must(s_.store.change(old.row, text, content, label, item.uid, patch, s_.clock.wall()));
   const auto hash = "\"hash\":\"" + hex(content) + "\",";
   return patch.size() <= kMaxPatchBytes ? hash + "\"patch\":" + patch : hash + "\"patch_left_out\":true";

@@ -7,7 +7,9 @@
 namespace muster::wire {
 namespace {
 
-std::string_view view(capnp::Text::Reader value) { return {value.begin(), value.size()}; }
+std::string_view view(capnp::Text::Reader value) {
+  return {value.begin(), value.size()};
+}
 
 }  // namespace
 

@@ -248,7 +248,9 @@ muster::Job get(Job::Reader from) {
 
 }  // namespace wire
 
-Bytes encode(const Job& message) { return wire::encode_as<wire::Job>(message); }
+Bytes encode(const Job& message) {
+  return wire::encode_as<wire::Job>(message);
+}
 
 template <>
 Result<Job> decode(std::string_view bytes) {

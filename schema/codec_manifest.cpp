@@ -139,7 +139,9 @@ muster::MatchFilter get(MatchFilter::Reader from) {
 
 }  // namespace wire
 
-Bytes encode(const Manifest& message) { return wire::encode_as<wire::Manifest>(message); }
+Bytes encode(const Manifest& message) {
+  return wire::encode_as<wire::Manifest>(message);
+}
 
 template <>
 Result<Manifest> decode(std::string_view bytes) {

@@ -229,7 +229,9 @@ std::size_t words_of(const muster::Item& item) {
   return kPointers + words(item.native_id) + words(item.uid) + words(item.properties);
 }
 
-std::size_t words_of(const Error& error) { return 3 + words(error.message); }
+std::size_t words_of(const Error& error) {
+  return 3 + words(error.message);
+}
 
 /// What is large in a reply; the rest fits into kSmallMessageWords.
 std::size_t words_of(const muster::JobReply& reply) {
@@ -256,7 +258,9 @@ Bytes encode(const JobReply& message) {
   return wire::encode_as<wire::JobReply>(message, wire::kSmallMessageWords + wire::words_of(message));
 }
 
-Bytes encode(const ResultAck& message) { return wire::encode_as<wire::ResultAck>(message); }
+Bytes encode(const ResultAck& message) {
+  return wire::encode_as<wire::ResultAck>(message);
+}
 
 template <>
 Result<JobReply> decode(std::string_view bytes) {

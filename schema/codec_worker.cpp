@@ -160,11 +160,21 @@ muster::Control get(Control::Reader from) {
 
 }  // namespace wire
 
-Bytes encode(const Announcement& message) { return wire::encode_as<wire::Announcement>(message); }
-Bytes encode(const AnnouncementReply& message) { return wire::encode_as<wire::AnnouncementReply>(message); }
-Bytes encode(const Heartbeat& message) { return wire::encode_as<wire::Heartbeat>(message); }
-Bytes encode(const RollCall& message) { return wire::encode_as<wire::RollCall>(message); }
-Bytes encode(const Control& message) { return wire::encode_as<wire::Control>(message); }
+Bytes encode(const Announcement& message) {
+  return wire::encode_as<wire::Announcement>(message);
+}
+Bytes encode(const AnnouncementReply& message) {
+  return wire::encode_as<wire::AnnouncementReply>(message);
+}
+Bytes encode(const Heartbeat& message) {
+  return wire::encode_as<wire::Heartbeat>(message);
+}
+Bytes encode(const RollCall& message) {
+  return wire::encode_as<wire::RollCall>(message);
+}
+Bytes encode(const Control& message) {
+  return wire::encode_as<wire::Control>(message);
+}
 
 template <>
 Result<Announcement> decode(std::string_view bytes) {

@@ -75,11 +75,12 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return has_value(); }
 
   /// Throws std::logic_error when there is none: asking is a bug.
-  T& value() {
+  T& value() & {
     if (!has_value()) throw std::logic_error("Result without value: " + error().message);
     return std::get<0>(state_);
   }
-  const T& value() const { return const_cast<Result*>(this)->value(); }
+  const T& value() const& { return const_cast<Result*>(this)->value(); }
+  T value() && { return std::move(value()); }  // by value: a reference would die with the temporary
   T& operator*() { return *std::get_if<0>(&state_); }
   const T& operator*() const { return *std::get_if<0>(&state_); }
   T* operator->() { return std::get_if<0>(&state_); }

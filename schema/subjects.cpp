@@ -33,7 +33,9 @@ std::string join(std::string_view prefix, std::initializer_list<std::string_view
   return subject;
 }
 
-std::string_view or_dash(std::string_view ns) { return ns.empty() ? "-" : ns; }
+std::string_view or_dash(std::string_view ns) {
+  return ns.empty() ? "-" : ns;
+}
 
 }  // namespace
 
@@ -57,27 +59,49 @@ std::string Subjects::replies(const CoordinatorId& coordinator) const {
   return join(prefix_, {"reply", "*", coordinator.value, "*"});
 }
 
-std::string Subjects::result(std::string_view ns) const { return join(prefix_, {"result", ns}); }
-std::string Subjects::results() const { return join(prefix_, {"result", "*"}); }
-std::string Subjects::announce(std::string_view ns) const { return join(prefix_, {"announce", ns}); }
-std::string Subjects::announces() const { return join(prefix_, {"announce", "*"}); }
-std::string Subjects::heartbeat(std::string_view ns) const { return join(prefix_, {"heartbeat", ns}); }
-std::string Subjects::heartbeats() const { return join(prefix_, {"heartbeat", "*"}); }
-std::string Subjects::rollcall() const { return join(prefix_, {"rollcall"}); }
-std::string Subjects::api(std::string_view verb) const { return join(prefix_, {"api", verb}); }
-std::string Subjects::apis() const { return join(prefix_, {"api", ">"}); }
+std::string Subjects::result(std::string_view ns) const {
+  return join(prefix_, {"result", ns});
+}
+std::string Subjects::results() const {
+  return join(prefix_, {"result", "*"});
+}
+std::string Subjects::announce(std::string_view ns) const {
+  return join(prefix_, {"announce", ns});
+}
+std::string Subjects::announces() const {
+  return join(prefix_, {"announce", "*"});
+}
+std::string Subjects::heartbeat(std::string_view ns) const {
+  return join(prefix_, {"heartbeat", ns});
+}
+std::string Subjects::heartbeats() const {
+  return join(prefix_, {"heartbeat", "*"});
+}
+std::string Subjects::rollcall() const {
+  return join(prefix_, {"rollcall"});
+}
+std::string Subjects::api(std::string_view verb) const {
+  return join(prefix_, {"api", verb});
+}
+std::string Subjects::apis() const {
+  return join(prefix_, {"api", ">"});
+}
 
 std::string Subjects::event(std::string_view ns, std::string_view class_and_what) const {
   return join(prefix_, {"event", or_dash(ns), class_and_what});
 }
 
-std::string Subjects::events() const { return join(prefix_, {"event", ">"}); }
+std::string Subjects::events() const {
+  return join(prefix_, {"event", ">"});
+}
 
 std::string Subjects::event_log(std::string_view ns, std::string_view class_and_what) const {
   return join(prefix_, {"eventlog", or_dash(ns), class_and_what});
 }
 
-std::string Subjects::event_logs() const { return join(prefix_, {"eventlog", ">"}); }
+std::string Subjects::event_logs() const {
+  return join(prefix_, {"eventlog", ">"});
+}
 
 std::string Subjects::event_stream() const {
   std::string name = prefix_ + "_EVENTS";
@@ -88,9 +112,13 @@ std::string Subjects::event_stream() const {
   return name;
 }
 
-bool valid_namespace(std::string_view text) { return valid_name(text, "_-"); }
+bool valid_namespace(std::string_view text) {
+  return valid_name(text, "_-");
+}
 
-bool valid_target_name(std::string_view text) { return valid_name(text, "._-"); }
+bool valid_target_name(std::string_view text) {
+  return valid_name(text, "._-");
+}
 
 bool valid_prefix(std::string_view text) {
   if (text.empty() || text.size() > kMaxNameBytes) return false;
@@ -109,7 +137,9 @@ bool valid_token(std::string_view text) {
   });
 }
 
-std::string_view namespace_of(std::string_view type) { return type.substr(0, type.find("::")); }
+std::string_view namespace_of(std::string_view type) {
+  return type.substr(0, type.find("::"));
+}
 
 std::string_view subject_token(std::string_view subject, std::string_view prefix, std::size_t index) {
   if (subject.size() <= prefix.size() || subject[prefix.size()] != '.' || subject.substr(0, prefix.size()) != prefix) {

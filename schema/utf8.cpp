@@ -8,7 +8,9 @@ namespace {
 
 using Byte = unsigned char;
 
-constexpr bool in_range(Byte byte, Byte low, Byte high) { return low <= byte && byte <= high; }
+constexpr bool in_range(Byte byte, Byte low, Byte high) {
+  return low <= byte && byte <= high;
+}
 
 /// Length of the well-formed sequence at `at`, 0 when there is none. The table is that of Unicode, section 3.9.
 std::size_t sequence_length(const Byte* at, std::size_t left) {

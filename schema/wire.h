@@ -38,7 +38,9 @@ inline constexpr std::uint16_t kFirstLocalCode = 1000;  // of Errc: these and ab
 
 // ---- writing
 
-inline capnp::Text::Reader text(const std::string& value) { return {value.data(), value.size()}; }
+inline capnp::Text::Reader text(const std::string& value) {
+  return {value.data(), value.size()};
+}
 inline capnp::Data::Reader data(const Bytes& value) {
   return {reinterpret_cast<const capnp::byte*>(value.data()), value.size()};
 }
@@ -79,7 +81,9 @@ class Frame final : public capnp::MessageBuilder {
 };
 
 /// Words that a text or data field takes beside its pointer.
-inline std::size_t words(std::string_view value) { return value.size() / sizeof(capnp::word) + 1; }
+inline std::size_t words(std::string_view value) {
+  return value.size() / sizeof(capnp::word) + 1;
+}
 
 inline constexpr std::size_t kSmallMessageWords = 256;
 
@@ -101,7 +105,9 @@ std::vector<std::string> get_texts(capnp::List<capnp::Text>::Reader values, std:
 inline std::string get_native_id(capnp::Text::Reader value, std::string_view field) {
   return get_text(value, field, 1, kMaxNativeIdBytes);
 }
-inline Bytes get_data(capnp::Data::Reader value) { return {value.asChars().begin(), value.size()}; }
+inline Bytes get_data(capnp::Data::Reader value) {
+  return {value.asChars().begin(), value.size()};
+}
 
 /// `last`   the highest enumerator; domain enums have the numbers of the wire's
 template <typename E, typename W>

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <ostream>
 
 #include "coordinator/cli/verbs.h"
@@ -47,6 +48,24 @@ int act(Client& client, Screen& screen, const char* verb, const Json& request, c
   if (!answer) return report(screen, answer.error());
   write_object(screen, *answer, [&](const Json&) { screen.out << done << '\n'; });
   return 0;
+}
+
+/// One JSON Schema that defines every type by its name.
+Result<std::string> all_schemas(Client& client) {
+  std::vector<std::string> names;
+  const auto listed = each_item(client, "types", Json::object(), [&](const std::string& item) {
+    names.push_back(field(Json::parse(item), "type"));
+    return true;
+  });
+  if (!listed) return listed.error();
+  std::sort(names.begin(), names.end());  // the same bytes for the same plugins
+  Json definitions = Json::object();
+  for (const std::string& name : names) {
+    const auto answer = client.ask("schema", {{"type", name}});
+    if (!answer) return answer.error();
+    definitions[name] = Json::parse(*answer);
+  }
+  return Json{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"$defs", definitions}}.dump();
 }
 
 void show_status(Screen& screen, const Json& status) {
@@ -113,9 +132,7 @@ int types(Client& client, Screen& screen, const std::string& ns) {
 }
 
 int schema(Client& client, Screen& screen, const std::string& type) {
-  Json request = Json::object();
-  if (!type.empty()) request["type"] = type;
-  const auto answer = client.ask("schema", request);
+  const auto answer = type.empty() ? all_schemas(client) : client.ask("schema", {{"type", type}});
   if (!answer) return report(screen, answer.error());
   write_object(screen, *answer, [&](const Json& object) { screen.out << object.dump(2) << '\n'; });
   return 0;

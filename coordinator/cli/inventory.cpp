@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <ostream>
 
 #include "coordinator/cli/verbs.h"
 
 namespace muster::cli {
 namespace {
+
+constexpr std::uint64_t kPage = 1000;  // items at most that one request asks for
 
 std::string state_text(const Json& resource) {
   const auto drifted = resource.find("drifted");
@@ -69,8 +72,8 @@ int resources(Client& client, Screen& screen, const ResourcesOptions& options) {
   given("state", options.state);
   if (options.managed) request["managed"] = *options.managed;
   if (options.drifted) request["drifted"] = true;
-  if (options.limit > 0) request["limit"] = options.limit;
   const bool filtered = !request.empty();
+  if (options.limit > 0) request["limit"] = std::min(options.limit, kPage);
   ListWriter list(screen,
                   {column("ID", "id"), column("TARGET", "target"), column("TYPE", "type"),
                    column("NATIVE ID", "native_id"), column("LABEL", "label"), {"STATE", state_text}},

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <ostream>
 #include <thread>
@@ -11,6 +12,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
+constexpr std::uint64_t kPage = 1000;  // items at most that one request asks for
 constexpr Millis kPoll{200};
 constexpr Millis kAwayAtMost{30'000};
 
@@ -122,7 +124,7 @@ int runs(Client& client, Screen& screen, std::uint64_t limit) {
                    sum_column("ERRORS", "errors")},
                   "no runs yet: `muster discover` starts one");
   std::uint64_t left = limit;
-  const auto done = each_item(client, "runs", {{"limit", limit}}, [&](const std::string& item) {
+  const auto done = each_item(client, "runs", {{"limit", std::min(limit, kPage)}}, [&](const std::string& item) {
     list.add(item);
     return --left > 0;
   });

@@ -15,6 +15,10 @@
 #include <thread>
 #include <vector>
 
+// A connection of the C client that ends within a large message leaks the part that it has read.
+extern "C" const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() { return "leak:natsBuf_Create\n"; }
+
 namespace muster::test {
 namespace {
 

@@ -57,7 +57,9 @@ void StoreFixture::change(RowId row, std::string_view properties, std::string_vi
   store().change(row, properties, hash128(properties), before.label, before.uid, patch, at(seconds)).value();
 }
 
-ResourceRecord StoreFixture::one(RowId row) { return std::move(store().one(row).value().value()); }
+ResourceRecord StoreFixture::one(RowId row) {
+  return std::move(store().one(row).value().value());
+}
 
 std::vector<Shown> StoreFixture::query(const ResourceQuery& query) {
   std::vector<Shown> found;
@@ -80,7 +82,8 @@ std::vector<IndexEntry> StoreFixture::index(RowId scan) {
 
 std::uint64_t StoreFixture::append(std::string_view what, double seconds, std::string_view data) {
   return store()
-      .append_event({.at = at(seconds), .ns = "PG", .what = std::string(what), .subject = "s", .data = std::string(data)})
+      .append_event(
+          {.at = at(seconds), .ns = "PG", .what = std::string(what), .subject = "s", .data = std::string(data)})
       .value();
 }
 

@@ -53,7 +53,7 @@ class StoreFixture {
   TargetRow make_target(std::string_view name);
 
   TargetRow target;
-  RowId tables = 0;   // scans of `target`
+  RowId tables = 0;  // scans of `target`
   RowId schemas = 0;
 
  private:

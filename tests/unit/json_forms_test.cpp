@@ -15,7 +15,8 @@ TEST_CASE("a filter has the form of the configuration") {
 }
 
 TEST_CASE("filters and documents come back exactly") {
-  for (const auto* value : {"", "null", "\"\"", "1", "1.0", "1e2", " 1 ", R"("\u00e9")", R"({"b":1,"a":2})", "[1, 2]", "{"}) {
+  for (const auto* value :
+       {"", "null", "\"\"", "1", "1.0", "1e2", " 1 ", R"("\u00e9")", R"({"b":1,"a":2})", "[1, 2]", "{"}) {
     INFO(value);
     const MatchFilter filter{{}, {PropertyMatch{"$.a", MatchOp::kEq, value}}, FilterAction::kExclude};
     CHECK(filter_from_json(to_json(filter)).value() == filter);
@@ -32,13 +33,13 @@ TEST_CASE("filters and documents come back exactly") {
 }
 
 TEST_CASE("what is no filter or document is malformed") {
-  for (const auto* text : {"null", "[]", "{}", R"({"types":[1],"action":"exclude","conditions":[]})",
-                           R"({"types":[],"action":"drop","conditions":[]})", R"({"types":[],"action":"exclude"})",
-                           R"({"types":[],"action":"exclude","conditions":[{}]})",
-                           R"({"types":[],"action":"exclude","conditions":[7]})",
-                           R"({"types":[],"action":"exclude","conditions":[{"tag":{"keys":"a","value":""}}]})",
-                           R"({"types":[],"action":"exclude","conditions":[{"property":{"path":"$","op":"like"}}]})",
-                           R"({"types":[],"action":"exclude","conditions":[{"property":{"path":"$","op":"eq","value_text":1}}]})"}) {
+  for (const auto* text :
+       {"null", "[]", "{}", R"({"types":[1],"action":"exclude","conditions":[]})",
+        R"({"types":[],"action":"drop","conditions":[]})", R"({"types":[],"action":"exclude"})",
+        R"({"types":[],"action":"exclude","conditions":[{}]})", R"({"types":[],"action":"exclude","conditions":[7]})",
+        R"({"types":[],"action":"exclude","conditions":[{"tag":{"keys":"a","value":""}}]})",
+        R"({"types":[],"action":"exclude","conditions":[{"property":{"path":"$","op":"like"}}]})",
+        R"({"types":[],"action":"exclude","conditions":[{"property":{"path":"$","op":"eq","value_text":1}}]})"}) {
     INFO(text);
     CHECK(filter_from_json(json::parse(text)).error().code == Errc::kMalformed);
   }

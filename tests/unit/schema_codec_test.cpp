@@ -106,7 +106,8 @@ TEST_CASE("codes that never travel are sent as an internal failure", "[codec]") 
   reply.body = JobResult{Error{Errc::kContract, "Item.nativeId: empty", {}, 0}};
   const auto decoded = decode<JobReply>(encode(reply));
   REQUIRE(decoded.has_value());
-  CHECK((std::get<JobResult>(decoded->body) == JobResult{Error{Errc::kInternalFailure, "Item.nativeId: empty", {}, 0}}));
+  CHECK(
+      (std::get<JobResult>(decoded->body) == JobResult{Error{Errc::kInternalFailure, "Item.nativeId: empty", {}, 0}}));
 }
 
 }  // namespace muster::testing

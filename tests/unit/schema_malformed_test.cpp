@@ -105,13 +105,11 @@ TEMPLATE_TEST_CASE("garbage is malformed", "[codec]", MUSTER_MESSAGES) {
 }
 
 TEST_CASE("an unknown union member is malformed", "[codec]") {
-  const auto job = changed(sample<Job>("list"), [](wire::Job::Builder to) {
-    set_unknown_member<wire::Job::Operation>(to);
-  });
+  const auto job =
+      changed(sample<Job>("list"), [](wire::Job::Builder to) { set_unknown_member<wire::Job::Operation>(to); });
   CHECK(problem_of<Job>(job) == "Job.operation: unknown operation");
-  const auto body = changed(sample<JobReply>("busy"), [](wire::JobReply::Builder to) {
-    set_unknown_member<wire::JobReply::Body>(to);
-  });
+  const auto body = changed(sample<JobReply>("busy"),
+                            [](wire::JobReply::Builder to) { set_unknown_member<wire::JobReply::Body>(to); });
   CHECK(problem_of<JobReply>(body) == "JobReply.body: unknown kind");
   const auto result = changed(sample<JobReply>("call"), [](wire::JobReply::Builder to) {
     set_unknown_member<wire::JobResult>(to.getBody().getResult());
@@ -133,16 +131,14 @@ TEST_CASE("an unknown union member is malformed", "[codec]") {
     set_unknown_member<wire::AnnouncementReply>(to);
   });
   CHECK(problem_of<AnnouncementReply>(answer) == "AnnouncementReply: unknown kind");
-  const auto control = changed(sample<Control>("drain"), [](wire::Control::Builder to) {
-    set_unknown_member<wire::Control>(to);
-  });
+  const auto control =
+      changed(sample<Control>("drain"), [](wire::Control::Builder to) { set_unknown_member<wire::Control>(to); });
   CHECK(problem_of<Control>(control) == "Control: unknown kind");
 }
 
 TEST_CASE("an unknown enum value is malformed", "[codec]") {
-  const auto priority = changed(sample<Job>("list"), [](wire::Job::Builder to) {
-    to.setPriority(static_cast<wire::Priority>(kUnknown));
-  });
+  const auto priority = changed(sample<Job>("list"),
+                                [](wire::Job::Builder to) { to.setPriority(static_cast<wire::Priority>(kUnknown)); });
   CHECK(problem_of<Job>(priority) == "Job.priority: unknown value");
   const auto kind = changed(sample<Job>("call"), [](wire::Job::Builder to) {
     to.getOperation().getCall().setKind(static_cast<wire::CallKind>(kUnknown));
@@ -192,7 +188,9 @@ TEST_CASE("an unknown error code is an internal failure that keeps its number", 
 TEST_CASE("text that is not UTF-8 is malformed", "[codec]") {
   auto reply = sample<JobReply>("list");
   auto& list = std::get<ListResult>(std::get<JobResult>(reply.body));
-  list.items[1].native_id = "gr\xf6\xdf" "e";
+  list.items[1].native_id =
+      "gr\xf6\xdf"
+      "e";
   CHECK(problem_of<JobReply>(encode(reply)) == "Item.nativeId: not UTF-8");
   auto job = sample<Job>("inspect");
   job.target.name = "\xed\xa0\x80";  // a surrogate

@@ -88,9 +88,9 @@ TEST_CASE("UTF-8 is checked by the standard's table", "[utf8]") {
                            "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
     CHECK(valid_utf8(good));
   }
-  for (const auto* bad : {"\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2\x41", "\xe0\x9f\xbf", "\xe0\xa0",
-                          "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf0\x90\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
-                          "\xff", "\xe2\x82\x41"}) {
+  for (const auto* bad :
+       {"\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2\x41", "\xe0\x9f\xbf", "\xe0\xa0", "\xed\xa0\x80",
+        "\xf0\x8f\xbf\xbf", "\xf0\x90\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xe2\x82\x41"}) {
     CAPTURE(bad);
     CHECK_FALSE(valid_utf8(bad));
     // Wherever it stands among ASCII, which is looked at eight bytes at a time.

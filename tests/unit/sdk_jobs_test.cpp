@@ -359,6 +359,23 @@ TEST_CASE("a target's secrets are resolved where the worker runs, and leave it i
   ::unsetenv("TH_TOKEN");
 }
 
+TEST_CASE("a long message is cut after its secrets are gone, between characters") {
+  ::setenv("TH_TOKEN", "s3cret", 1);
+  Plugin plugin({.name = "things", .ns = "TH", .version = "1.2.3"});
+  plugin.type({.name = "TH::Thing"}).read([&](const ReadRequest& request, JobContext&) -> Result<Resource> {
+    return unavailable(std::string(4092, 'x') + request.target.config.at("token").get<std::string>() + "ü");
+  });
+  WorkerHarness worker(plugin, 2, {.env = {"TH_*"}, .files = {}, .secret_dir = {}});
+  worker.start_accepted();
+  Job job = worker.job("a", ReadJob{{"x"}});
+  job.target.config = {R"({"token":null})", {{"/token", {{SecretPart::Kind::kEnv, "TH_TOKEN"}}}}};
+  worker.send_to_pool(job);
+  worker.run_one();
+  const auto read = std::get<ReadResult>(worker.result("a"));
+  CHECK(std::get<Error>(read.items.front()).message == std::string(4092, 'x') + "***");
+  ::unsetenv("TH_TOKEN");
+}
+
 TEST_CASE("a target's configuration is read anew after a minute, and when it changes") {
   ::setenv("TH_TOKEN", "first-value", 1);
   std::string seen;

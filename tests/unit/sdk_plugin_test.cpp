@@ -260,12 +260,12 @@ TEST_CASE("whatever a plugin throws is an INTERNAL_FAILURE") {
   Plugin plugin(info());
   plugin.type({.name = "TH::Thing"}).read([](const ReadRequest& request, JobContext&) -> Result<Resource> {
     if (request.native_id == "int") throw 1;
-    throw std::runtime_error(std::string(10'000, 'x') + "\xff");
+    throw std::runtime_error("bytes \xff");
   });
   CHECK(failed(run(plugin, ReadJob{{"int"}})).code == Errc::kInternalFailure);
   const Error error = failed(run(plugin, ReadJob{{"text"}}));
   CHECK(error.code == Errc::kInternalFailure);
-  CHECK(error.message.size() <= 4096);
+  CHECK_THAT(error.message, Catch::EndsWith("bytes %FF"));
 }
 
 TEST_CASE("list_all follows page tokens to the end") {

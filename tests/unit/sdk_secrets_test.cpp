@@ -138,6 +138,9 @@ TEST_CASE("text is redacted, longest secret first, short ones not at all") {
   redactor.redact(text);
   CHECK(text == "***=***; ***; abc");
   CHECK(Redactor({"abc"}).empty());
+  text = percent_encode("bytes \xff\xfe\xfd\xfc!");
+  Redactor({"\xff\xfe\xfd\xfc"}).redact(text);
+  CHECK(text == "bytes ***!");
 }
 
 TEST_CASE("JSON is redacted as values, however they are escaped, and stays JSON") {

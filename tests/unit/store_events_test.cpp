@@ -119,7 +119,7 @@ TEST_CASE_METHOD(StoreFixture, "what is not committed is seen, counted, and gone
   CHECK(one(kept).version == 1);
   CHECK(store().history(kept).value().size() == 1);
   CHECK(store().events(0, 10).value().empty());
-  store().rollback();         // nothing open: nothing happens
+  store().rollback();  // nothing open: nothing happens
   store().commit().value();
   reopen();
   CHECK(query().size() == 1);

@@ -11,7 +11,8 @@ namespace {
 TargetRow full_target(StoreFixture& f) {
   TargetRow row = f.make_target("quoted \"name\"");
   row.pool = "site-b";
-  row.config = {R"({"dsn":null,"é":"ü\n"})", {{"/dsn", {{SecretPart::Kind::kLiteral, "pass="}, {SecretPart::Kind::kEnv, "PG_PW"}}}}};
+  row.config = {R"({"dsn":null,"é":"ü\n"})",
+                {{"/dsn", {{SecretPart::Kind::kLiteral, "pass="}, {SecretPart::Kind::kEnv, "PG_PW"}}}}};
   row.discover = false;
   row.interval = Millis(90'000);
   row.system = "system 7";
@@ -99,7 +100,8 @@ TEST_CASE_METHOD(StoreFixture, "a scan is made once and keeps what it is told") 
 TEST_CASE_METHOD(StoreFixture, "a scan of a target that is not there is refused, and nothing is lost by it") {
   insert(tables, "a");
   CHECK(store().scan(TargetId("nobody"), "PG::Table").error().code == Errc::kNotFound);
-  CHECK(store().put_scan({.id = 999, .target = {}, .type = {}, .last_complete = {}, .last_run = {}, .filters = {}})
+  CHECK(store()
+            .put_scan({.id = 999, .target = {}, .type = {}, .last_complete = {}, .last_run = {}, .filters = {}})
             .error()
             .code == Errc::kNotFound);
   store().commit().value();

@@ -10,9 +10,13 @@ using test::StoreFixture;
 
 namespace {
 
-JsonText with(int n) { return json{{"n", n}, {"name", "x"}}.dump(); }
+JsonText with(int n) {
+  return json{{"n", n}, {"name", "x"}}.dump();
+}
 
-JsonText to(int n) { return json::array({{{"op", "replace"}, {"path", "/n"}, {"value", n}}}).dump(); }
+JsonText to(int n) {
+  return json::array({{{"op", "replace"}, {"path", "/n"}, {"value", n}}}).dump();
+}
 
 }  // namespace
 
@@ -75,9 +79,12 @@ TEST_CASE_METHOD(StoreFixture, "leaving, coming back and renaming between change
 }
 
 TEST_CASE_METHOD(StoreFixture, "structural patches") {
-  const std::vector<JsonText> versions = {
-      R"({})", R"({"list":[1,2,3]})", R"({"list":[1,3]})", R"({"list":[1,{"deep":null},3]})",
-      R"({"a/b":1,"list":[],"m~n":{"é":"ü"}})", R"({"list":{}})"};
+  const std::vector<JsonText> versions = {R"({})",
+                                          R"({"list":[1,2,3]})",
+                                          R"({"list":[1,3]})",
+                                          R"({"list":[1,{"deep":null},3]})",
+                                          R"({"a/b":1,"list":[],"m~n":{"é":"ü"}})",
+                                          R"({"list":{}})"};
   const auto row = insert(tables, "a", versions[0], 0);
   for (std::size_t i = 1; i < versions.size(); ++i) {
     const auto patch = json::diff(json::parse(versions[i - 1]), json::parse(versions[i])).dump();

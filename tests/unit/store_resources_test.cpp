@@ -76,8 +76,19 @@ TEST_CASE_METHOD(StoreFixture, "an id leads back to its row, and to no other") {
 }
 
 TEST_CASE_METHOD(StoreFixture, "native ids are any text, and case and blanks matter") {
-  const std::vector<std::string> ids = {"a", "A", " a", "a ", "it's", "\"q\"", "new\nline", "%41", "ümlaut", "Ümlaut",
-                                        "'; DROP TABLE resources; --", std::string(16384, 'x'), "日本"};
+  const std::vector<std::string> ids = {"a",
+                                        "A",
+                                        " a",
+                                        "a ",
+                                        "it's",
+                                        "\"q\"",
+                                        "new\nline",
+                                        "%41",
+                                        "ümlaut",
+                                        "Ümlaut",
+                                        "'; DROP TABLE resources; --",
+                                        std::string(16384, 'x'),
+                                        "日本"};
   std::vector<RowId> rows;
   for (const auto& id : ids) rows.push_back(insert(tables, id));
   store().commit().value();

@@ -60,7 +60,9 @@ Bytes from_json(const std::string& text) {
   return {flat.asChars().begin(), flat.asChars().size()};
 }
 
-bool accepting() { return std::getenv("MUSTER_ACCEPT") != nullptr; }
+bool accepting() {
+  return std::getenv("MUSTER_ACCEPT") != nullptr;
+}
 
 }  // namespace
 

@@ -36,7 +36,9 @@ Job job(JobOperation operation) {
   return job;
 }
 
-Parent schema_parent() { return {"PG::Schema", "app.public", R"({"database":"app","name":"public"})"}; }
+Parent schema_parent() {
+  return {"PG::Schema", "app.public", R"({"database":"app","name":"public"})"};
+}
 
 std::vector<MatchFilter> filters() {
   return {{{"PG::Role"}, {PropertyMatch{"$.name", MatchOp::kRegex, R"("^pg_")"}}, FilterAction::kExclude},
@@ -46,13 +48,17 @@ std::vector<MatchFilter> filters() {
            FilterAction::kInclude}};
 }
 
-JobReply reply(decltype(JobReply::body) body) { return {kFleet, kJob, kToken, kWorker, 2, 3, std::move(body)}; }
+JobReply reply(decltype(JobReply::body) body) {
+  return {kFleet, kJob, kToken, kWorker, 2, 3, std::move(body)};
+}
 
 Item table(std::string name) {
   return {"app.public." + name, "16402", R"({"database":"app","name":")" + name + R"(","schema":"public"})"};
 }
 
-Error throttled() { return {Errc::kThrottling, "quota of 10/s used up", Millis{1500}, 0}; }
+Error throttled() {
+  return {Errc::kThrottling, "quota of 10/s used up", Millis{1500}, 0};
+}
 
 }  // namespace
 

@@ -10,8 +10,8 @@
 #include "worker.capnp.h"
 
 /// Every message of the protocol, for Catch2's TEMPLATE_TEST_CASE.
-#define MUSTER_MESSAGES                                                                                       \
-  muster::Job, muster::JobReply, muster::ResultAck, muster::Announcement, muster::AnnouncementReply,          \
+#define MUSTER_MESSAGES                                                                              \
+  muster::Job, muster::JobReply, muster::ResultAck, muster::Announcement, muster::AnnouncementReply, \
       muster::Heartbeat, muster::RollCall, muster::Control, muster::Manifest
 
 namespace muster::testing {
@@ -20,11 +20,11 @@ namespace muster::testing {
 template <typename T>
 struct Wire;
 
-#define MUSTER_WIRE(TYPE)                             \
-  template <>                                         \
-  struct Wire<TYPE> {                                 \
-    using Root = wire::TYPE;                          \
-    static constexpr std::string_view kName = #TYPE;  \
+#define MUSTER_WIRE(TYPE)                            \
+  template <>                                        \
+  struct Wire<TYPE> {                                \
+    using Root = wire::TYPE;                         \
+    static constexpr std::string_view kName = #TYPE; \
   };
 MUSTER_WIRE(Job)
 MUSTER_WIRE(JobReply)

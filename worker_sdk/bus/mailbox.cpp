@@ -50,6 +50,7 @@ void Mailbox::put(MsgPtr msg) {
       return;
     }
     bytes_ += bytes;
+    arrivals_->bytes += bytes;
     messages_.push_back(std::move(msg));
     ++arrivals_->pending;
   }
@@ -59,11 +60,13 @@ void Mailbox::put(MsgPtr msg) {
 void Mailbox::take(std::size_t limit, std::vector<Message>& out) {
   const std::lock_guard lock(mutex_);
   const std::size_t count = std::min(limit, messages_.size());
+  const std::size_t before = bytes_;
   for (std::size_t i = 0; i < count; ++i) {
     bytes_ -= bytes_of(messages_.front().get());
     out.push_back(to_message(id_, std::move(messages_.front())));
     messages_.pop_front();
   }
+  arrivals_->bytes -= before - bytes_;
   arrivals_->pending -= count;
 }
 
@@ -71,7 +74,9 @@ void Mailbox::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
   arrivals_->pending -= messages_.size();
+  arrivals_->bytes -= bytes_;
   messages_.clear();
+  bytes_ = 0;
 }
 
 }  // namespace muster

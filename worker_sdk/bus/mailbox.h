@@ -17,6 +17,7 @@ namespace muster {
 struct Arrivals {
   Waker& waker;
   std::atomic<std::size_t> pending{0};    // messages in all mailboxes
+  std::atomic<std::size_t> bytes{0};      // of their data
   std::atomic<std::uint64_t> dropped{0};  // messages that found their mailbox full
 };
 

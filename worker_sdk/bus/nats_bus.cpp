@@ -26,6 +26,11 @@ using std::chrono::steady_clock;
 constexpr int kWriteEarlyBytes = 1 << 20;
 constexpr int kMaxUnsentBytes = 64 << 20;
 
+// Arrived and not received yet, over all subscriptions: above, the socket waits, so that the server holds the senders
+// back, and a loop that takes small portions loses nothing.
+constexpr std::size_t kReadAheadMessages = 16384;
+constexpr std::size_t kReadAheadBytes = 64 << 20;
+
 constexpr std::size_t kFairShare = 64;  // messages of one subscription before the next one's turn
 constexpr std::chrono::seconds kSilence{15};  // pings go out every 5 s: a peer that answers none of three is gone
 constexpr std::chrono::seconds kStall{1};     // a loop that was away for longer has not listened itself
@@ -69,6 +74,9 @@ int poll_timeout(TimePoint until) {
 
 }  // namespace
 
+/// A flush must get to its answer, however much is waiting to be received.
+enum class Reading : std::uint8_t { kBounded, kAll };
+
 struct NatsBus::State {
   State(NatsOptions with, std::shared_ptr<spdlog::logger> logger)
       : options(std::move(with)), log(std::move(logger)), servers(split_servers(options.url)) {
@@ -81,7 +89,8 @@ struct NatsBus::State {
   void drop_link();
   void maintain(TimePoint now);
   void retry_later(TimePoint now);
-  void turn(TimePoint until);
+  void turn(TimePoint until, Reading reading);
+  [[nodiscard]] bool may_read(Reading reading) const;
   void read_socket();
   void make_native(Subscription& subscription);
   void drop_native(Subscription& subscription);
@@ -169,15 +178,17 @@ void NatsBus::State::maintain(TimePoint now) {
 }
 
 /// Writes, sleeps in poll() until `until` at most, and reads once.
-void NatsBus::State::turn(TimePoint until) {
-  if (const TimePoint now = steady_clock::now(); now - last_turn > kStall) heard = now;
+void NatsBus::State::turn(TimePoint until, Reading reading) {
+  const bool reads = may_read(reading);
+  if (!reads || steady_clock::now() - last_turn > kStall) heard = steady_clock::now();
   if (connected() && link->wants_write()) link->write();
   context->waker.set_asleep(true);
   // Only now, when the library's threads know to wake the loop, is it settled what to wait for.
-  if (context->arrivals.pending > 0) until = {};
+  if (reading == Reading::kBounded && context->arrivals.pending > 0) until = {};
   const bool open = connected();
-  const short events = open && link->wants_write() ? POLLIN | POLLOUT : POLLIN;
-  std::array<pollfd, 2> fds{{{context->waker.fd(), POLLIN, 0}, {open ? link->socket() : -1, events, 0}}};
+  const int events = (reads ? POLLIN : 0) | (open && link->wants_write() ? POLLOUT : 0);
+  std::array<pollfd, 2> fds{
+      {{context->waker.fd(), POLLIN, 0}, {open ? link->socket() : -1, static_cast<short>(events), 0}}};
   const int ready = ::poll(fds.data(), fds.size(), poll_timeout(until));
   context->waker.set_asleep(false);
   if (ready > 0) {
@@ -187,6 +198,19 @@ void NatsBus::State::turn(TimePoint until) {
   }
   last_turn = steady_clock::now();
   check_silence(last_turn);
+}
+
+bool NatsBus::State::may_read(Reading reading) const {
+  const bool bounded = reading == Reading::kBounded;
+  std::size_t messages = bounded ? context->arrivals.pending.load() : 0;
+  std::size_t bytes = bounded ? context->arrivals.bytes.load() : 0;
+  for (const auto& [id, subscription] : subscriptions) {
+    if (!subscription.native) continue;
+    const NatsSubscription::Backlog more = subscription.native->backlog();
+    messages += more.messages;
+    bytes += more.bytes;
+  }
+  return messages < kReadAheadMessages && bytes < kReadAheadBytes;
 }
 
 void NatsBus::State::read_socket() {
@@ -310,7 +334,7 @@ void NatsBus::wait(TimePoint until) {
   } else if (state_->link) {
     until = std::min(until, state_->heard + kSilence);
   }
-  state_->turn(until);
+  state_->turn(until, Reading::kBounded);
 }
 
 void NatsBus::wake() noexcept { state_->context->waker.wake(); }
@@ -326,7 +350,7 @@ Result<void> NatsBus::flush(Millis timeout) {
     answered = true;
     state_->context->waker.wake();
   });
-  while (!answered) state_->turn(until + Millis(10));
+  while (!answered) state_->turn(until + Millis(10), Reading::kAll);
   flusher.join();
   wake();  // a wake() of somebody else may have been taken for the flusher's
   if (status == NATS_OK) return {};

@@ -58,6 +58,13 @@ void NatsSubscription::unsubscribe() {
   if (native_) natsSubscription_Unsubscribe(native_.get());
 }
 
+NatsSubscription::Backlog NatsSubscription::backlog() const {
+  int messages = 0;
+  int bytes = 0;
+  if (native_) natsSubscription_GetPending(native_.get(), &messages, &bytes);
+  return {static_cast<std::size_t>(messages), static_cast<std::size_t>(bytes)};
+}
+
 std::uint64_t NatsSubscription::dropped() const {
   std::int64_t count = 0;
   if (native_) natsSubscription_GetDropped(native_.get(), &count);

@@ -23,6 +23,12 @@ class NatsSubscription {
   /// Moves what the last read brought to the mailbox, before the library forgets it with a lost connection.
   void collect();
   void unsubscribe();
+  /// What the library's delivery thread has yet to hand over.
+  struct Backlog {
+    std::size_t messages = 0;
+    std::size_t bytes = 0;
+  };
+  [[nodiscard]] Backlog backlog() const;
   /// Messages that the library dropped.
   [[nodiscard]] std::uint64_t dropped() const;
 

@@ -10,9 +10,14 @@ namespace {
 
 constexpr std::size_t kMaxMessageBytes = 4 * 1024;
 constexpr std::size_t kMaxSystemBytes = 4 * 1024;
-constexpr std::size_t kMaxQuotedBytes = 200;  // of an id in a message
 
-std::string quote(std::string_view text) { return "'" + presentable(text, kMaxQuotedBytes) + "'"; }
+std::string quote(std::string_view text) { return "'" + presentable(text) + "'"; }
+
+void shorten(std::string& text, std::size_t limit) {
+  if (text.size() <= limit) return;
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0U) == 0x80) --limit;  // within a character
+  text.resize(limit);
+}
 
 bool is_text(std::string_view text, std::size_t limit) { return text.size() <= limit && valid_utf8(text); }
 
@@ -36,17 +41,25 @@ Item checked_item(Resource resource, JsonText properties) {
 
 }  // namespace
 
-std::string presentable(std::string_view text, std::size_t limit) {
-  std::string out = valid_utf8(text) ? std::string(text) : percent_encode(text);
-  if (out.size() <= limit) return out;
-  std::size_t end = limit;
-  while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xC0U) == 0x80) --end;
-  out.resize(end);
-  return out;
+std::string presentable(std::string_view text) { return valid_utf8(text) ? std::string(text) : percent_encode(text); }
+
+void shorten_messages(JobResult& result) {
+  if (auto* error = std::get_if<Error>(&result)) {
+    shorten(error->message, kMaxMessageBytes);
+  } else if (auto* page = std::get_if<ListResult>(&result)) {
+    for (Problem& problem : page->problems) {
+      shorten(problem.native_id, kMaxNativeIdBytes);
+      shorten(problem.failure.message, kMaxMessageBytes);
+    }
+  } else if (auto* read = std::get_if<ReadResult>(&result)) {
+    for (ReadItem& answer : read->items) {
+      if (auto* refused = std::get_if<Error>(&answer)) shorten(refused->message, kMaxMessageBytes);
+    }
+  }
 }
 
 Error checked(Error error) {
-  error.message = presentable(error.message, kMaxMessageBytes);
+  error.message = presentable(error.message);
   if (error.retry_after < Millis{0}) error.retry_after = Millis{0};
   if (error.code >= Errc::kMalformed) error.code = Errc::kInternalFailure;  // those stay in one process
   return error;
@@ -70,7 +83,7 @@ ListResult checked(ListPage page, ListGives gives) {
   result.next_page_token = std::move(page.next_page_token);
   result.problems = std::move(page.problems);
   for (Problem& problem : result.problems) {
-    problem.native_id = presentable(problem.native_id, kMaxNativeIdBytes);
+    problem.native_id = presentable(problem.native_id);
     problem.failure = checked(std::move(problem.failure));
   }
   result.skipped = page.skipped;

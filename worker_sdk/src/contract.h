@@ -14,13 +14,17 @@ struct ContractViolation : std::runtime_error {
 };
 
 /// The answers of plugin functions as the protocol's values, checked: ids of 1 byte to 16 KiB of UTF-8, none twice in a
-/// page, JSON objects as properties, messages that people can read. Throw ContractViolation.
+/// page, JSON objects as properties, messages in UTF-8. Throw ContractViolation.
 ListResult checked(ListPage page, ListGives gives);
 ReadItem checked(Result<Resource> answer, std::string_view native_id);
 InspectResult checked(Inspection inspection);
 Error checked(Error error);
 
-/// `text` for people: bytes that are not UTF-8 as %XX, cut between characters to at most `limit` bytes.
-std::string presentable(std::string_view text, std::size_t limit);
+/// Cuts the messages of a result, between characters, to the protocol's 4 KiB. Not done by checked(): a secret that is
+/// cut in two is not found any more.
+void shorten_messages(JobResult& result);
+
+/// `text` for people: where it is not UTF-8, percent-encoded.
+std::string presentable(std::string_view text);
 
 }  // namespace muster

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <utility>
 
+#include "contract.h"
+
 namespace muster {
 namespace {
 
@@ -20,7 +22,7 @@ class JobSink final : public spdlog::sinks::sink {
       : sinks_(std::move(sinks)), keys_(std::move(keys)), redactor_(redactor) {}
 
   void log(const spdlog::details::log_msg& line) override {
-    std::string text(line.payload.data(), line.payload.size());
+    std::string text = presentable({line.payload.data(), line.payload.size()});
     redactor_.redact(text);
     text.insert(0, keys_);
     spdlog::details::log_msg redacted = line;
@@ -87,6 +89,7 @@ Outcome JobRunner::run(const Job& job, std::stop_token stop, TimePoint deadline,
   Outcome outcome{plugin_.run(job, resolved.value, context), 0};
   outcome.calls = std::max(context.calls(), 1U);
   resolved.redactor.redact(outcome.result);
+  shorten_messages(outcome.result);
   return outcome;
 }
 

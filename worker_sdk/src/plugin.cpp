@@ -179,7 +179,7 @@ JobResult Plugin::dispatch(const Job& job, const Json& resolved_config, JobConte
     return checked(std::move(*inspection));
   }
   const Type* type = find(job.type);
-  if (type == nullptr) return unsupported("plugin " + info_.name + " has no type " + presentable(job.type, kMaxTypeName));
+  if (type == nullptr) return unsupported("plugin " + info_.name + " has no type " + job.type);
 
   if (const auto* list = std::get_if<ListJob>(&job.operation); list != nullptr && type->list_) {
     auto page = type->list_(ListRequest{target_info(job, resolved_config), job.type, parent_info(list->parent),

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "schema/utf8.h"
 #include "secrets.h"
 
 namespace muster {
@@ -12,7 +13,11 @@ constexpr std::string_view kMask = "***";
 
 Redactor::Redactor(const std::vector<std::string>& secrets) {
   for (const std::string& secret : secrets) {
-    if (secret.size() >= kMinBytes) needles_.push_back(secret);
+    if (secret.size() < kMinBytes) continue;
+    // Whatever leaves is UTF-8, some of it percent-encoded to be so.
+    const std::string encoded = percent_encode(secret);
+    if (valid_utf8(secret)) needles_.push_back(secret);
+    if (encoded != secret) needles_.push_back(encoded);
   }
   std::sort(needles_.begin(), needles_.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
 }
