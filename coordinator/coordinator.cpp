@@ -19,6 +19,25 @@ constexpr Millis kExpiryEvery{250};
 constexpr Millis kOncePer{1000};
 constexpr Millis kMaxRecoverPause{10'000};
 
+MicroService::Description describe(const CoordinatorStatus& status, const Subjects& subjects) {
+  return {.name = "muster-coordinator",
+          .id = status.id.value,
+          .version = MUSTER_VERSION,
+          .description = "Muster coordinator",
+          .metadata = {{"prefix", subjects.prefix()}},
+          .endpoint = "api",
+          .subject = subjects.apis(),
+          .queue_group = std::string(kCoordinatorsGroup),
+          .started = status.started};
+}
+
+CoordinatorStatus new_status(const Clock& clock, Random& random) {
+  CoordinatorStatus status;
+  status.id = CoordinatorId(make_token(random));
+  status.started = clock.wall();
+  return status;
+}
+
 }  // namespace
 
 /// Everything that is built from the store and can be built again.
@@ -44,10 +63,7 @@ struct Coordinator::Core {
 Coordinator::Coordinator(const Config& config, Store& store, Bus& bus, const Clock& clock, Random& random,
                          std::shared_ptr<spdlog::logger> log)
     : config_(config), store_(store), bus_(bus), clock_(clock), random_(random), log_(std::move(log)),
-      subjects_(config.prefix) {
-  status_.id = CoordinatorId(make_token(random_));
-  status_.started = clock_.wall();
-}
+      subjects_(config.prefix), status_(new_status(clock, random)), service_(describe(status_, subjects_)) {}
 
 Coordinator::~Coordinator() = default;
 
@@ -65,7 +81,7 @@ Result<void> Coordinator::subscribe() {
     if (!id) return id.error();
     routes_[*id] = handler;
   }
-  return {};
+  return service_.start(bus_);
 }
 
 Result<void> Coordinator::start() {
@@ -130,6 +146,7 @@ void Coordinator::turn() {
     const bool drained = drain_inbox(now);
     decide(now, drained ? Dispatcher::Lateness::kJudge : Dispatcher::Lateness::kSkip);
     commit_and_publish(now);
+    service_.tick(bus_, requests_, now);
     if (recover_pause_.count() > 0 && store_.uncommitted() == 0) recover_pause_ = Millis(0);
   } catch (const StoreFailure& failure) {
     recover(failure.error(), now);
@@ -142,7 +159,11 @@ bool Coordinator::drain_inbox(TimePoint now) {
     const auto count = bus_.receive(inbox_, kReceiveAtOnce);
     for (const auto& message : inbox_) {
       const auto route = routes_.find(message.subscription);
-      if (route != routes_.end()) (this->*route->second)(message, now);
+      if (route != routes_.end()) {
+        (this->*route->second)(message, now);
+      } else {
+        service_.handle(message, now, random_);
+      }
     }
     inbox_.clear();
     if (count < kReceiveAtOnce) return true;
@@ -282,7 +303,11 @@ void Coordinator::on_api(const Message& message, TimePoint) {
   if (message.reply.empty()) return;
   const auto verb = message.subject.substr(subjects_.api("").size());
   const auto before = store_.uncommitted();
+  const auto begun = clock_.now();
   auto answer = core_->api.answer(verb, message.data, effects_);
+  requests_.processing += clock_.now() - begun;
+  ++requests_.requests;
+  if (answer.starts_with(R"({"error":)")) ++requests_.errors;
   const auto limit = bus_.status().max_payload;
   if (answer.size() > limit) {
     answer = R"({"error":{"code":"TOO_LARGE","message":"the answer is larger than a message may be","where":"api"}})";
@@ -298,7 +323,8 @@ void Coordinator::on_inbox(const Message& message, TimePoint now) {
 
 TimePoint Coordinator::next_due() const {
   if (recover_at_ != TimePoint::max()) return recover_at_;
-  auto due = std::min({core_->dispatcher.next_due(), core_->discovery.next_due(), core_->publisher.next_due()});
+  auto due = std::min({core_->dispatcher.next_due(), core_->discovery.next_due(), core_->publisher.next_due(),
+                       service_.next_due()});
   if (!core_->registry.workers().empty()) due = std::min(due, next_expiry_);
   if (store_.uncommitted() > 0) due = std::min(due, dirty_since_ + kMaxDirty);
   return due;

@@ -8,6 +8,7 @@
 
 #include "coordinator/admission.h"
 #include "coordinator/api.h"
+#include "worker_sdk/bus/micro_service.h"
 
 namespace muster {
 
@@ -74,6 +75,8 @@ class Coordinator {
   CoordinatorStatus status_;
   std::map<SubscriptionId, Handler> routes_;
   std::unique_ptr<Core> core_;
+  MicroService service_;
+  MicroService::Stats requests_;   // of the API
   Effects effects_;
   std::vector<Message> inbox_;
   TimePoint last_turn_;

@@ -15,12 +15,12 @@
 
 #include "executor.h"
 #include "job_runner.h"
-#include "micro_service.h"
 #include "muster/worker.h"
 #include "schema/messages.h"
 #include "schema/subjects.h"
 #include "worker_sdk/bus/bus.h"
 #include "worker_sdk/bus/clock.h"
+#include "worker_sdk/bus/micro_service.h"
 
 namespace muster {
 

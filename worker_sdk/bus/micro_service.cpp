@@ -1,4 +1,4 @@
-#include "micro_service.h"
+#include "worker_sdk/bus/micro_service.h"
 
 #include <algorithm>
 #include <cctype>
@@ -7,6 +7,8 @@
 
 namespace muster {
 namespace {
+
+using Json = nlohmann::json;
 
 constexpr std::uint64_t kJitterMs = 50;
 constexpr std::size_t kMaxPending = 256;  // more questions than that at once are not answered

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "muster/properties.h"
+#include <nlohmann/json.hpp>
+
 #include "worker_sdk/bus/bus.h"
 #include "worker_sdk/bus/clock.h"
 
@@ -29,7 +30,7 @@ class MicroService {
     std::uint64_t requests = 0, errors = 0;
     std::string last_error;
     std::chrono::nanoseconds processing{0};  // of all requests together
-    Json data = Json::object();              // whatever else is counted
+    nlohmann::json data = nlohmann::json::object();  // whatever else is counted
   };
 
   explicit MicroService(Description description);
