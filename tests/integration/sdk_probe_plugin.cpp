@@ -32,6 +32,8 @@ muster::Result<muster::Resource> read_thing(const muster::ReadRequest& request, 
 
 int main(int argc, char** argv) {
   muster::Worker worker({.name = "probe", .ns = "PROBE", .version = "1.0.0", .description = "Probes the worker SDK"});
-  worker.type({.name = "PROBE::Thing", .list_gives = muster::ListGives::kProperties}).list(list_things).read(read_thing);
+  worker.type({.name = "PROBE::Thing", .list_gives = muster::ListGives::kProperties})
+      .list(list_things)
+      .read(read_thing);
   return worker.run(argc, argv);
 }

@@ -94,8 +94,8 @@ class Coordinator {
     options.reconnect_wait_max = 50ms;
     auto log = std::make_shared<spdlog::logger>("bus", std::make_shared<spdlog::sinks::null_sink_mt>());
     bus_ = std::move(NatsBus::connect(options, log).value());
-    for (const std::string& subject : {kSubjects.announces(), kSubjects.heartbeats(), kSubjects.replies(kCoordinator),
-                                       bus_->inbox() + ".>"}) {
+    for (const std::string& subject :
+         {kSubjects.announces(), kSubjects.heartbeats(), kSubjects.replies(kCoordinator), bus_->inbox() + ".>"}) {
       bus_->subscribe(subject).value();
     }
     bus_->flush(5s).value();
@@ -103,7 +103,8 @@ class Coordinator {
 
   /// The next message on `subject` that is decoded and wanted; what comes before it is dropped.
   template <typename T>
-  T next(const std::string& subject, const std::function<bool(const T&)>& wanted = [](const T&) { return true; }) {
+  T next(
+      const std::string& subject, const std::function<bool(const T&)>& wanted = [](const T&) { return true; }) {
     std::optional<T> found;
     until([&](const Message& message) {
       if (message.subject != subject) return false;
@@ -136,8 +137,8 @@ class Coordinator {
     publish(kSubjects.job("PROBE", "default"), encode(job), reply_subject(token));
   }
   JobResult result(const std::string& token) {
-    const auto reply = next<JobReply>(
-        reply_subject(token), [](const JobReply& it) { return std::holds_alternative<JobResult>(it.body); });
+    const auto reply = next<JobReply>(reply_subject(token),
+                                      [](const JobReply& it) { return std::holds_alternative<JobResult>(it.body); });
     return std::get<JobResult>(reply.body);
   }
   Json ask(const std::string& subject) {
@@ -221,7 +222,8 @@ TEST_CASE("a worker process announces itself, runs jobs, is seen by $SRV and dra
   CHECK(process.wait() == 0);
 
   CHECK(process.out().empty());  // what plugin code prints goes to the log
-  CHECK_THAT(process.log(), Catch::Contains("printed by plugin code") && Catch::Contains("job=job-list token=list target=target listing"));
+  CHECK_THAT(process.log(), Catch::Contains("printed by plugin code") &&
+                                Catch::Contains("job=job-list token=list target=target listing"));
   CHECK_THAT(process.log(), !Catch::Contains("s3cret"));
 }
 
@@ -262,8 +264,12 @@ TEST_CASE("a rejected worker exits with 1 and its log says why") {
   Coordinator coordinator(server);
   WorkerProcess process(server, {"--nats", server.url()});
   coordinator.next<Announcement>(kSubjects.announce("PROBE"));
-  coordinator.publish(coordinator.last_reply(), encode(AnnouncementReply{
-      kFleet, kCoordinator, Rejection{.code = "PROTOCOL", .message = "a newer worker is needed", .final = true}, {}}));
+  coordinator.publish(
+      coordinator.last_reply(),
+      encode(AnnouncementReply{kFleet,
+                               kCoordinator,
+                               Rejection{.code = "PROTOCOL", .message = "a newer worker is needed", .final = true},
+                               {}}));
   CHECK(process.wait() == 1);
   CHECK_THAT(process.log(), Catch::Contains("a newer worker is needed"));
 }
@@ -293,9 +299,14 @@ TEST_CASE("the command line of a plugin") {
   const Json manifest = Json::parse(run({"--manifest"}, 0).first);
   CHECK(manifest["namespace"] == "PROBE");
   CHECK(manifest["types"][0]["operations"] == Json{"list", "read"});
-  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--no-such-option"}, {"--slots", "0"},
-                                                {"--slots", "1025"}, {"--pool", "no pool"}, {"--prefix", "a..b"},
-                                                {"--creds", "/no/such/file"}, {"-v", "-q"}, {"operand"}}) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--no-such-option"},
+                                                {"--slots", "0"},
+                                                {"--slots", "1025"},
+                                                {"--pool", "no pool"},
+                                                {"--prefix", "a..b"},
+                                                {"--creds", "/no/such/file"},
+                                                {"-v", "-q"},
+                                                {"operand"}}) {
     INFO(wrong.front());
     const auto [out, log] = run(wrong, 2);
     CHECK(out.empty());

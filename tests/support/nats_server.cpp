@@ -73,7 +73,12 @@ void NatsServer::start() {
 
 void NatsServer::stop() { end(SIGTERM); }
 void NatsServer::kill() { end(SIGKILL); }
-void NatsServer::pause() { ::kill(pid_, SIGSTOP); }
+
+void NatsServer::pause() {
+  ::kill(pid_, SIGSTOP);
+  ::waitpid(pid_, nullptr, WUNTRACED);  // until it has stopped indeed
+}
+
 void NatsServer::resume() { ::kill(pid_, SIGCONT); }
 
 std::string NatsServer::url() const {

@@ -9,6 +9,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
+/// None for a success.
+template <typename T>
+std::optional<Errc> code_of(const Result<T>& result) {
+  return result ? std::nullopt : std::optional(result.error().code);
+}
+
 struct World {
   FakeClock clock;
   SeededRandom random{7};
@@ -78,15 +84,15 @@ TEST_CASE_METHOD(World, "what cannot be a subject or a header is refused") {
   const auto bus = broker.connect("bus");
   for (const char* subject : {"", ".", "a.", ".a", "a..b", "a b", "a\r\nb", "a.>.b"}) {
     CAPTURE(subject);
-    CHECK(bus->subscribe(subject).error().code == Errc::kInvalidRequest);
-    CHECK(bus->publish({subject, {}, {}, {}}).error().code == Errc::kInvalidRequest);
+    CHECK(code_of(bus->subscribe(subject)) == Errc::kInvalidRequest);
+    CHECK(code_of(bus->publish({subject, {}, {}, {}})) == Errc::kInvalidRequest);
   }
-  CHECK(bus->subscribe("a", "two words").error().code == Errc::kInvalidRequest);
-  CHECK(bus->publish({"a.*", {}, {}, {}}).error().code == Errc::kInvalidRequest);
-  CHECK(bus->publish({"a", "b c", {}, {}}).error().code == Errc::kInvalidRequest);
-  CHECK(bus->publish({"a", {}, {}, {{"k\n", "v"}}}).error().code == Errc::kInvalidRequest);
-  CHECK(bus->publish({"a", {}, {}, {{"k", "v\r\nw"}}}).error().code == Errc::kInvalidRequest);
-  CHECK(bus->publish({std::string(5000, 'a'), {}, {}, {}}).error().code == Errc::kInvalidRequest);
+  CHECK(code_of(bus->subscribe("a", "two words")) == Errc::kInvalidRequest);
+  CHECK(code_of(bus->publish({"a.*", {}, {}, {}})) == Errc::kInvalidRequest);
+  CHECK(code_of(bus->publish({"a", "b c", {}, {}})) == Errc::kInvalidRequest);
+  CHECK(code_of(bus->publish({"a", {}, {}, {{"k\n", "v"}}})) == Errc::kInvalidRequest);
+  CHECK(code_of(bus->publish({"a", {}, {}, {{"k", "v\r\nw"}}})) == Errc::kInvalidRequest);
+  CHECK(code_of(bus->publish({std::string(5000, 'a'), {}, {}, {}})) == Errc::kInvalidRequest);
 }
 
 TEST_CASE_METHOD(World, "data and headers together are bounded") {
@@ -94,8 +100,8 @@ TEST_CASE_METHOD(World, "data and headers together are bounded") {
   broker.set_max_payload(100);
   CHECK(bus->status().max_payload == 100);
   CHECK(bus->publish({"a", {}, std::string(100, 'x'), {}}));
-  CHECK(bus->publish({"a", {}, std::string(101, 'x'), {}}).error().code == Errc::kTooLarge);
-  CHECK(bus->publish({"a", {}, std::string(90, 'x'), {{"k", "v"}}}).error().code == Errc::kTooLarge);
+  CHECK(code_of(bus->publish({"a", {}, std::string(101, 'x'), {}})) == Errc::kTooLarge);
+  CHECK(code_of(bus->publish({"a", {}, std::string(90, 'x'), {{"k", "v"}}})) == Errc::kTooLarge);
 }
 
 TEST_CASE_METHOD(World, "each queue group gets one copy, and every member its turn") {
@@ -188,7 +194,7 @@ TEST_CASE_METHOD(World, "a lost connection loses what is under way and keeps wha
   publish(*sender, "a", "slow");
   receiver->disconnect();
   CHECK_FALSE(receiver->status().connected);
-  CHECK(receiver->publish({"a", {}, {}, {}}).error().code == Errc::kDisconnected);
+  CHECK(code_of(receiver->publish({"a", {}, {}, {}})) == Errc::kDisconnected);
   publish(*sender, "a", "nobody there");
   REQUIRE(receiver->subscribe("b"));
   receiver->reconnect();

@@ -53,8 +53,8 @@ class WorkerHarness {
         ns_(plugin.info().ns) {
     log_->set_level(spdlog::level::debug);
     // Neither the worker's subjects nor answers to it: what a coordinator hears.
-    for (const std::string& subject : {subjects_.announces(), subjects_.heartbeats(), subjects_.replies(coordinator_),
-                                       bus_->inbox() + ".>"}) {
+    for (const std::string& subject :
+         {subjects_.announces(), subjects_.heartbeats(), subjects_.replies(coordinator_), bus_->inbox() + ".>"}) {
       bus_->subscribe(subject).value();
     }
   }
@@ -71,7 +71,8 @@ class WorkerHarness {
   }
   void accept() { answer_announcement({.fleet = fleet_, .coordinator = coordinator_, .rejected = {}, .features = {}}); }
   void reject(Rejection rejection) {
-    answer_announcement({.fleet = fleet_, .coordinator = coordinator_, .rejected = std::move(rejection), .features = {}});
+    answer_announcement(
+        {.fleet = fleet_, .coordinator = coordinator_, .rejected = std::move(rejection), .features = {}});
   }
   void answer_announcement(const AnnouncementReply& reply) {
     const auto asked = hear<Announcement>(subjects_.announce(ns_));
@@ -92,7 +93,9 @@ class WorkerHarness {
     return job;
   }
   void send_to_pool(const Job& job) { send(subjects_.job(ns_, kDefaultPool), encode(job), reply_subject(job.token)); }
-  void send_to_worker(const Job& job) { send(subjects_.worker_job(ns_, WorkerId("w1")), encode(job), reply_subject(job.token)); }
+  void send_to_worker(const Job& job) {
+    send(subjects_.worker_job(ns_, WorkerId("w1")), encode(job), reply_subject(job.token));
+  }
   void control(decltype(Control::action) action, std::string reply = {}) {
     send(subjects_.worker_control(ns_, WorkerId("w1")), encode(Control{fleet_, std::move(action)}), std::move(reply));
   }
@@ -158,7 +161,8 @@ class WorkerHarness {
     for (JobReply& reply : replies(token)) {
       if (auto* result = std::get_if<JobResult>(&reply.body)) results.push_back(std::move(*result));
     }
-    if (results.size() != 1) throw std::runtime_error(std::to_string(results.size()) + " results for " + std::string(token));
+    if (results.size() != 1)
+      throw std::runtime_error(std::to_string(results.size()) + " results for " + std::string(token));
     return results.front();
   }
   [[nodiscard]] Error failed(std::string_view token) const { return std::get<Error>(result(token)); }
@@ -170,9 +174,12 @@ class WorkerHarness {
   }
   [[nodiscard]] std::vector<Heartbeat> heartbeats() const { return hear<Heartbeat>(subjects_.heartbeat(ns_)); }
   [[nodiscard]] std::vector<Announcement> announcements() const { return hear<Announcement>(subjects_.announce(ns_)); }
-  [[nodiscard]] std::string reply_subject(const Token& token) const { return subjects_.reply(ns_, coordinator_, token); }
+  [[nodiscard]] std::string reply_subject(const Token& token) const {
+    return subjects_.reply(ns_, coordinator_, token);
+  }
   [[nodiscard]] std::string last_reply_of(std::string_view subject) const {
-    const auto last = std::find_if(heard_.rbegin(), heard_.rend(), [&](const Heard& it) { return it.subject == subject; });
+    const auto last =
+        std::find_if(heard_.rbegin(), heard_.rend(), [&](const Heard& it) { return it.subject == subject; });
     return last == heard_.rend() ? std::string() : last->reply;
   }
 

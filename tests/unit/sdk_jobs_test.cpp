@@ -14,7 +14,9 @@ struct ThingsPlugin : Plugin {
 
 const JobOperation kCreate = CreateJob{.idempotency_key = "op-1", .properties = {}, .parent = {}};
 
-Running running(std::string token) { return {JobId("job-" + token), Token(token)}; }
+Running running(std::string token) {
+  return {JobId("job-" + token), Token(token)};
+}
 
 }  // namespace
 

@@ -25,9 +25,13 @@ JobResult run(const Plugin& plugin, JobOperation operation, std::string type = "
   return plugin.run(job_of(std::move(operation), std::move(type)), Json::object(), context);
 }
 
-Error failed(const JobResult& result) { return std::get<Error>(result); }
+Error failed(const JobResult& result) {
+  return std::get<Error>(result);
+}
 
-PluginInfo info() { return {.name = "things", .ns = "TH", .version = "1.0.0"}; }
+PluginInfo info() {
+  return {.name = "things", .ns = "TH", .version = "1.0.0"};
+}
 
 /// What a page or a resource that a plugin gives leads to.
 JobResult listed(ListPage page, ListGives gives = ListGives::kProperties) {
@@ -71,7 +75,8 @@ TEST_CASE("percent_encode makes any bytes UTF-8, and can be undone") {
     CHECK(percent_decode(name) == name);
   }
   CHECK(percent_encode("%41") == "%2541");
-  CHECK(percent_encode("a\xff" "b") == "a%FFb");
+  CHECK(percent_encode("a\xff"
+                       "b") == "a%FFb");
   CHECK(percent_encode("\xc3") == "%C3");
   CHECK(percent_encode("\xed\xa0\x80") == "%ED%A0%80");
   for (int first = 0; first < 256; ++first) {
@@ -102,7 +107,11 @@ TEST_CASE("the manifest follows from what is given") {
   plugin.type({.name = "TH::Box"})
       .list([](const ListRequest&, JobContext&) { return Result<ListPage>(ListPage{}); })
       .read([](const ReadRequest&, JobContext&) { return Result<Resource>(not_found()); });
-  plugin.type({.name = "TH::Thing", .parent = "TH::Box", .parent_parameters = {{"box", "name"}}, .list_gives = ListGives::kProperties})
+  plugin
+      .type({.name = "TH::Thing",
+             .parent = "TH::Box",
+             .parent_parameters = {{"box", "name"}},
+             .list_gives = ListGives::kProperties})
       .list([](const ListRequest&, JobContext&) { return Result<ListPage>(ListPage{}); });
   const Manifest manifest = plugin.manifest();
   CHECK(manifest.plugin == "things");
@@ -119,20 +128,32 @@ TEST_CASE("a plugin that contradicts itself is told when it starts") {
   const auto read_nothing = [](const ReadRequest&, JobContext&) { return Result<Resource>(not_found()); };
   const auto throws = [](Plugin& plugin) { CHECK_THROWS_AS(plugin.manifest(), std::logic_error); };
   Plugin plugin(info());
-  SECTION("a type of another namespace") { plugin.type({.name = "OTHER::Thing"}).read(read_nothing); }
-  SECTION("no function") { plugin.type({.name = "TH::Thing"}); }
-  SECTION("ids only, and no read") { plugin.type({.name = "TH::Thing"}).list(list); }
+  SECTION("a type of another namespace") {
+    plugin.type({.name = "OTHER::Thing"}).read(read_nothing);
+  }
+  SECTION("no function") {
+    plugin.type({.name = "TH::Thing"});
+  }
+  SECTION("ids only, and no read") {
+    plugin.type({.name = "TH::Thing"}).list(list);
+  }
   SECTION("twice the same type") {
     plugin.type({.name = "TH::Thing"}).read(read_nothing);
     plugin.type({.name = "TH::Thing"}).read(read_nothing);
   }
-  SECTION("an unknown parent") { plugin.type({.name = "TH::Thing", .parent = "TH::Box"}).read(read_nothing); }
+  SECTION("an unknown parent") {
+    plugin.type({.name = "TH::Thing", .parent = "TH::Box"}).read(read_nothing);
+  }
   SECTION("parents in a circle") {
     plugin.type({.name = "TH::A", .parent = "TH::B"}).read(read_nothing);
     plugin.type({.name = "TH::B", .parent = "TH::A"}).read(read_nothing);
   }
-  SECTION("a schema that is no JSON") { plugin.type({.name = "TH::Thing", .schema = "{"}).read(read_nothing); }
-  SECTION("an example that is no object") { plugin.type({.name = "TH::Thing", .examples = {"1"}}).read(read_nothing); }
+  SECTION("a schema that is no JSON") {
+    plugin.type({.name = "TH::Thing", .schema = "{"}).read(read_nothing);
+  }
+  SECTION("an example that is no object") {
+    plugin.type({.name = "TH::Thing", .examples = {"1"}}).read(read_nothing);
+  }
   throws(plugin);
   Plugin unnamed({.name = "things", .ns = "no namespace", .version = "1.0.0"});
   throws(unnamed);
@@ -162,8 +183,8 @@ TEST_CASE("list gets its page and its parent, and its items come back checked") 
     return page;
   });
   FakeContext context;
-  const auto result = plugin.run(job_of(ListJob{Parent{"TH::Box", "box", R"({"k":"v"})"}, "token", 10}),
-                                 Json{{"url", "x"}}, context);
+  const auto result =
+      plugin.run(job_of(ListJob{Parent{"TH::Box", "box", R"({"k":"v"})"}, "token", 10}), Json{{"url", "x"}}, context);
   CHECK(seen.type == "TH::Thing");
   CHECK(seen.target.config == Json{{"url", "x"}});
   CHECK(seen.parent->native_id == "box");
@@ -182,14 +203,30 @@ TEST_CASE("list gets its page and its parent, and its items come back checked") 
 
 TEST_CASE("a listing that breaks the contract fails the job and names plugin, type and job") {
   ListPage page;
-  SECTION("no id") { page.items = {resource("")}; }
-  SECTION("an id of over 16 KiB") { page.items = {resource(std::string(16 * 1024 + 1, 'x'))}; }
-  SECTION("an id that is not UTF-8") { page.items = {resource("\xff")}; }
-  SECTION("an id twice") { page.items = {resource("a"), resource("b"), resource("a")}; }
-  SECTION("a uid that is not UTF-8") { page.items = {resource("a", {}, "\xff")}; }
-  SECTION("properties that are no object") { page.items = {resource("a", Properties::from_canonical("[1]"))}; }
-  SECTION("properties that are not UTF-8") { page.items = {resource("a", Properties::from_canonical("{\"a\":\"\xff\"}"))}; }
-  SECTION("a page token of over 16 KiB") { page.next_page_token = std::string(16 * 1024 + 1, 'x'); }
+  SECTION("no id") {
+    page.items = {resource("")};
+  }
+  SECTION("an id of over 16 KiB") {
+    page.items = {resource(std::string(16 * 1024 + 1, 'x'))};
+  }
+  SECTION("an id that is not UTF-8") {
+    page.items = {resource("\xff")};
+  }
+  SECTION("an id twice") {
+    page.items = {resource("a"), resource("b"), resource("a")};
+  }
+  SECTION("a uid that is not UTF-8") {
+    page.items = {resource("a", {}, "\xff")};
+  }
+  SECTION("properties that are no object") {
+    page.items = {resource("a", Properties::from_canonical("[1]"))};
+  }
+  SECTION("properties that are not UTF-8") {
+    page.items = {resource("a", Properties::from_canonical("{\"a\":\"\xff\"}"))};
+  }
+  SECTION("a page token of over 16 KiB") {
+    page.next_page_token = std::string(16 * 1024 + 1, 'x');
+  }
   const Error error = failed(listed(page));
   CHECK(error.code == Errc::kInternalFailure);
   CHECK_THAT(error.message, Catch::StartsWith("plugin things, list TH::Thing, job j: contract: "));
@@ -236,7 +273,9 @@ TEST_CASE("a read of many ids ends early when it is stopped") {
 
 TEST_CASE("what a plugin does not have is UNSUPPORTED") {
   Plugin plugin(info());
-  plugin.type({.name = "TH::Thing"}).read([](const ReadRequest&, JobContext&) { return Result<Resource>(not_found()); });
+  plugin.type({.name = "TH::Thing"}).read([](const ReadRequest&, JobContext&) {
+    return Result<Resource>(not_found());
+  });
   CHECK(failed(run(plugin, ListJob{})).code == Errc::kUnsupported);
   CHECK(failed(run(plugin, ReadJob{{"a"}}, "TH::Other")).code == Errc::kUnsupported);
   CHECK(failed(run(plugin, DeleteJob{})).code == Errc::kUnsupported);
@@ -245,8 +284,11 @@ TEST_CASE("what a plugin does not have is UNSUPPORTED") {
 
 TEST_CASE("inspect gives system, filters and types") {
   Plugin plugin(info());
-  plugin.type({.name = "TH::Thing"}).read([](const ReadRequest&, JobContext&) { return Result<Resource>(not_found()); });
-  Inspection inspection{.system = "machine", .filters = {{{"TH::Thing"}, {}, FilterAction::kExclude}}, .types = {"TH::Thing"}};
+  plugin.type({.name = "TH::Thing"}).read([](const ReadRequest&, JobContext&) {
+    return Result<Resource>(not_found());
+  });
+  Inspection inspection{
+      .system = "machine", .filters = {{{"TH::Thing"}, {}, FilterAction::kExclude}}, .types = {"TH::Thing"}};
   plugin.inspect([&](const InspectRequest&, JobContext&) { return Result<Inspection>(inspection); });
   const auto result = std::get<InspectResult>(run(plugin, InspectJob{}, ""));
   CHECK(result.system == "machine");

@@ -55,8 +55,11 @@ TEST_CASE("a reference is put together from its parts, and its values are listed
   ::setenv("MUSTER_T_PASS", "p4ss", 1);
   const Document document{R"({"list":[{"dsn":null}],"text":"${env:MUSTER_T_PASS}"})",
                           {{"/list/0/dsn",
-                            {{Kind::kLiteral, "pg://"}, {Kind::kEnv, "MUSTER_T_USER"}, {Kind::kLiteral, ":"},
-                             {Kind::kEnv, "MUSTER_T_PASS"}, {Kind::kLiteral, "@h"}}}}};
+                            {{Kind::kLiteral, "pg://"},
+                             {Kind::kEnv, "MUSTER_T_USER"},
+                             {Kind::kLiteral, ":"},
+                             {Kind::kEnv, "MUSTER_T_PASS"},
+                             {Kind::kLiteral, "@h"}}}}};
   const auto resolved = resolve(document, {.env = {"MUSTER_T_*"}, .files = {}, .secret_dir = {}}).value();
   CHECK(resolved.value["list"][0]["dsn"] == "pg://alice:p4ss@h");
   CHECK(resolved.value["text"] == "${env:MUSTER_T_PASS}");  // text is text
@@ -93,8 +96,9 @@ TEST_CASE("files are read from allowed directories alone, wherever links lead") 
   CHECK(read(inside).value() == "value");
   CHECK(read(temp.path / "allowed/link").value() == "value");
   CHECK(read(temp.path / "alias/deep/key").value() == "value");
-  for (const char* path : {"private/key", "allowed/escape", "allowed/escape-dir/key", "allowed-too/key",
-                           "allowed/../private/key", "allowed/deep/../deep/key", "allowed/missing", "allowed/deep", "allowed"}) {
+  for (const char* path :
+       {"private/key", "allowed/escape", "allowed/escape-dir/key", "allowed-too/key", "allowed/../private/key",
+        "allowed/deep/../deep/key", "allowed/missing", "allowed/deep", "allowed"}) {
     INFO(path);
     const auto value = read(temp.path / path);
     REQUIRE_FALSE(value);
@@ -123,8 +127,9 @@ TEST_CASE("a document that its references do not fit is refused") {
   ::setenv("MUSTER_T_PASS", "p4ss", 1);
   const SecretPolicy policy{.env = {"*"}, .files = {}, .secret_dir = {}};
   const std::vector<SecretPart> parts{{Kind::kEnv, "MUSTER_T_PASS"}};
-  for (const Document& document : {Document{"{", {}}, Document{"{}", {{"/x", parts}}}, Document{R"({"x":1})", {{"/x", parts}}},
-                                   Document{R"({"x":null})", {{"no pointer", parts}}}, Document{"[null]", {{"/7", parts}}}}) {
+  for (const Document& document :
+       {Document{"{", {}}, Document{"{}", {{"/x", parts}}}, Document{R"({"x":1})", {{"/x", parts}}},
+        Document{R"({"x":null})", {{"no pointer", parts}}}, Document{"[null]", {{"/7", parts}}}}) {
     const auto resolved = resolve(document, policy);
     REQUIRE_FALSE(resolved);
     CHECK(resolved.error().code == Errc::kInvalidRequest);
@@ -187,13 +192,17 @@ TEST_CASE("nothing in a result holds a secret, and no id is altered") {
   CHECK(std::get<ReadResult>(result).items == std::vector<ReadItem>{Item{"a", "", R"({"x":"***"})"}, not_found("***")});
 
   result = InspectResult{"sys s3cret",
-                         {{{}, {TagMatch{{"s3cret"}, "s3cret"}, PropertyMatch{"$.s3cret", MatchOp::kEq, R"("s3cret")"}}, FilterAction::kExclude}},
+                         {{{},
+                           {TagMatch{{"s3cret"}, "s3cret"}, PropertyMatch{"$.s3cret", MatchOp::kEq, R"("s3cret")"}},
+                           FilterAction::kExclude}},
                          {}};
   redactor.redact(result);
-  CHECK(std::get<InspectResult>(result) ==
-        InspectResult{"sys ***",
-                      {{{}, {TagMatch{{"***"}, "***"}, PropertyMatch{"$.***", MatchOp::kEq, R"("***")"}}, FilterAction::kExclude}},
-                      {}});
+  CHECK(
+      std::get<InspectResult>(result) ==
+      InspectResult{
+          "sys ***",
+          {{{}, {TagMatch{{"***"}, "***"}, PropertyMatch{"$.***", MatchOp::kEq, R"("***")"}}, FilterAction::kExclude}},
+          {}});
 
   result = MutationResult{MutationStatus::kSuccess, "", "id", "s3cret", R"({"x":"s3cret"})", Millis{0}};
   redactor.redact(result);

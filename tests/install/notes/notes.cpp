@@ -14,7 +14,9 @@ constexpr const char* kNoteSchema = R"({
   "properties": {"name": {"type": "string", "readOnly": true}, "text": {"type": "string"}}
 })";
 
-fs::path notes_dir(const muster::TargetInfo& target) { return target.config.at("directory").get<std::string>(); }
+fs::path notes_dir(const muster::TargetInfo& target) {
+  return target.config.at("directory").get<std::string>();
+}
 
 }  // namespace
 
@@ -23,7 +25,8 @@ muster::Result<muster::ListPage> list_notes(const muster::ListRequest& request, 
   fs::directory_iterator entries(notes_dir(request.target), error);
   if (error) return muster::from_errno(error.value(), "list " + notes_dir(request.target).string());
   muster::ListPage page;
-  for (const auto& entry : entries) page.items.push_back({.native_id = muster::percent_encode(entry.path().filename().string())});
+  for (const auto& entry : entries)
+    page.items.push_back({.native_id = muster::percent_encode(entry.path().filename().string())});
   return page;
 }
 

@@ -44,4 +44,6 @@ TEST_CASE("a function is called directly, too") {
   CHECK(read_note(request, context).error().code == muster::Errc::kNotFound);
 }
 
-TEST_CASE("the manifest holds together") { CHECK(Notes().plugin.manifest().types.size() == 1); }
+TEST_CASE("the manifest holds together") {
+  CHECK(Notes().plugin.manifest().types.size() == 1);
+}

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Builds everything with the address and undefined-behaviour sanitizers and runs the tests.
+#
+#   tests/run.sh [--all] [OPTIONS OF ctest]      e.g. tests/run.sh -R config
+#
+# --all is what CI runs: before that the format check, the tests of threads under the thread sanitizer and some seconds
+# of fuzzing. Debian packages that are missing are installed.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+deploy/install-packages.sh build run test
+
+step() { printf '\n== %s\n' "$*"; }
+
+check_format() {
+  find coordinator plugins schema tests worker_sdk \( -name '*.h' -o -name '*.cpp' \) -print0 |
+    xargs -0 clang-format --dry-run -Werror
+}
+
+# Builds the tests of one label only.
+thread_tests() {
+  cmake --preset tsan
+  names=$(ctest --test-dir build/tsan -N -L threads | sed -n 's/^ *Test *#[0-9]*: //p')
+  # shellcheck disable=SC2086  # a list of words
+  cmake --build build/tsan --target $names
+  ctest --preset tsan
+}
+
+fuzz() {
+  cmake --preset fuzz
+  cmake --build --preset fuzz
+  tests/fuzz/run.sh 5
+}
+
+if [ "${1-}" = --all ]; then
+  shift
+  step format && check_format
+  step threads && thread_tests
+  step fuzz && fuzz
+  step tests
+fi
+cmake --preset dev
+cmake --build --preset dev
+ctest --preset dev "$@"
