@@ -49,7 +49,8 @@ bool Admission::on_announcement(const Announcement& announcement, const std::str
   if (fetches_.size() >= kMaxFetches && !fetches_.contains(announcement.manifest)) fetches_.erase(fetches_.begin());
   auto& fetch = fetches_[announcement.manifest];
   fetch.waiting[announcement.worker] = {announcement, reply};
-  if (fetch.token.empty() || now - fetch.asked >= kAskAgain) ask(announcement.manifest, fetch, announcement, now, effects);
+  if (fetch.token.empty() || now - fetch.asked >= kAskAgain)
+    ask(announcement.manifest, fetch, announcement, now, effects);
   return false;
 }
 
@@ -57,8 +58,10 @@ void Admission::ask(const std::string& hash, Fetch& fetch, const Announcement& f
   fetch.token = Token(make_token(random_));
   fetch.asked = now;
   fetch.parts = {};
-  effects.at_once.push_back({subjects_.worker_control(from.ns, from.worker), subjects_.reply(from.ns, self_, fetch.token),
-                             encode(Control{store_.fleet(), SendManifest{hash}}), {}});
+  effects.at_once.push_back({subjects_.worker_control(from.ns, from.worker),
+                             subjects_.reply(from.ns, self_, fetch.token),
+                             encode(Control{store_.fleet(), SendManifest{hash}}),
+                             {}});
 }
 
 bool Admission::on_reply(const JobReply& reply, TimePoint now, Effects& effects) {

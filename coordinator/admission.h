@@ -23,8 +23,14 @@ class Admission {
  public:
   Admission(const Subjects& subjects, CoordinatorId self, Store& store, Registry& registry, EventLog& events,
             Random& random, const Clock& clock, spdlog::logger& log)
-      : subjects_(subjects), self_(std::move(self)), store_(store), registry_(registry), events_(events),
-        random_(random), clock_(clock), log_(log) {}
+      : subjects_(subjects),
+        self_(std::move(self)),
+        store_(store),
+        registry_(registry),
+        events_(events),
+        random_(random),
+        clock_(clock),
+        log_(log) {}
 
   /// Manifests of former times.
   void load();
@@ -61,8 +67,8 @@ class Admission {
   Random& random_;
   const Clock& clock_;
   spdlog::logger& log_;
-  std::map<std::string, Fetch> fetches_;           // by hash
-  std::map<WorkerId, Rejection> last_rejection_;   // an event only when it is news; bounded
+  std::map<std::string, Fetch> fetches_;          // by hash
+  std::map<WorkerId, Rejection> last_rejection_;  // an event only when it is news; bounded
   std::uint64_t rejected_ = 0;
 };
 

@@ -44,7 +44,9 @@ class ItemList {
   std::string text_;
 };
 
-JsonText list_answer(nlohmann::json items) { return nlohmann::json{{"items", std::move(items)}, {"next", nullptr}}.dump(); }
+JsonText list_answer(nlohmann::json items) {
+  return nlohmann::json{{"items", std::move(items)}, {"next", nullptr}}.dump();
+}
 
 std::optional<ResourceState> parse_state(std::string_view name) {
   for (const auto state : {ResourceState::kPresent, ResourceState::kStale, ResourceState::kMissing,
@@ -54,13 +56,18 @@ std::optional<ResourceState> parse_state(std::string_view name) {
   return std::nullopt;
 }
 
-Error unknown(std::string what) { return {Errc::kNotFound, std::move(what), {}, 0}; }
+Error unknown(std::string what) {
+  return {Errc::kNotFound, std::move(what), {}, 0};
+}
 
 std::string_view target_state_name(TargetState state, bool reachable) {
   switch (state) {
-    case TargetState::kActive: return reachable ? "active" : "unreachable";
-    case TargetState::kChanged: return "changed";
-    case TargetState::kRemoved: return "removed";
+    case TargetState::kActive:
+      return reachable ? "active" : "unreachable";
+    case TargetState::kChanged:
+      return "changed";
+    case TargetState::kRemoved:
+      return "removed";
   }
   return "active";
 }
@@ -75,13 +82,20 @@ nlohmann::json operations_of(const TypeDescriptor& type) {
 }  // namespace
 
 const Api::Verb Api::kVerbs[] = {
-    {"resources", &Api::resources}, {"resource", &Api::resource},
-    {"counts", &Api::counts},       {"targets", &Api::targets},
-    {"targets-accept", &Api::accept_target}, {"plugins", &Api::plugins},
-    {"workers", &Api::workers},     {"workers-drain", &Api::drain_worker},
-    {"types", &Api::types},         {"schema", &Api::schema},
-    {"discover", &Api::discover},   {"runs", &Api::runs},
-    {"run", &Api::run},             {"events", &Api::events},
+    {"resources", &Api::resources},
+    {"resource", &Api::resource},
+    {"counts", &Api::counts},
+    {"targets", &Api::targets},
+    {"targets-accept", &Api::accept_target},
+    {"plugins", &Api::plugins},
+    {"workers", &Api::workers},
+    {"workers-drain", &Api::drain_worker},
+    {"types", &Api::types},
+    {"schema", &Api::schema},
+    {"discover", &Api::discover},
+    {"runs", &Api::runs},
+    {"run", &Api::run},
+    {"events", &Api::events},
     {"status", &Api::status},
 };
 
@@ -133,7 +147,10 @@ Result<JsonText> Api::resources(ApiRequest& request, Effects&) {
   const auto state = request.text("state");
   query.state = parse_state(state);
   if (!state.empty() && !query.state) {
-    return Error{Errc::kInvalidRequest, "state must be present, stale, missing, vanished or filtered, not '" + state + "'", {}, 0};
+    return Error{Errc::kInvalidRequest,
+                 "state must be present, stale, missing, vanished or filtered, not '" + state + "'",
+                 {},
+                 0};
   }
   const auto cursor = request.text("cursor");
   std::from_chars(cursor.data(), cursor.data() + cursor.size(), query.after);
@@ -198,7 +215,8 @@ Result<JsonText> Api::resource(ApiRequest& request, Effects&) {
 Result<JsonText> Api::counts(ApiRequest&, Effects&) {
   auto items = nlohmann::json::array();
   for (const auto& count : must(p_.store.counts())) {
-    items.push_back({{"target", count.target}, {"type", count.type}, {"resources", count.resources}, {"stale", count.stale}});
+    items.push_back(
+        {{"target", count.target}, {"type", count.type}, {"resources", count.resources}, {"stale", count.stale}});
   }
   return list_answer(std::move(items));
 }
@@ -277,8 +295,10 @@ Result<JsonText> Api::drain_worker(ApiRequest& request, Effects& effects) {
   if (request.fault()) return *request.fault();
   const auto* worker = p_.registry.find(WorkerId(id));
   if (worker == nullptr) return unknown("no worker " + id + ": `muster workers` lists them");
-  effects.after_commit.push_back({p_.subjects.worker_control(worker->announcement.ns, worker->announcement.worker), {},
-                                  encode(Control{p_.store.fleet(), Drain{}}), {}});
+  effects.after_commit.push_back({p_.subjects.worker_control(worker->announcement.ns, worker->announcement.worker),
+                                  {},
+                                  encode(Control{p_.store.fleet(), Drain{}}),
+                                  {}});
   return nlohmann::json{{"id", id}, {"state", "draining"}}.dump();
 }
 
@@ -298,7 +318,8 @@ Result<JsonText> Api::types(ApiRequest& request, Effects&) {
                        {"discoverable", type.discoverable}});
     }
   }
-  if (!ns.empty() && items.empty()) return unknown("no plugin serves namespace '" + ns + "': `muster plugins` lists them");
+  if (!ns.empty() && items.empty())
+    return unknown("no plugin serves namespace '" + ns + "': `muster plugins` lists them");
   return list_answer(std::move(items));
 }
 
@@ -322,7 +343,8 @@ Result<JsonText> Api::discover(ApiRequest& request, Effects&) {
 }
 
 JsonText Api::run_object(const RunRow& row) const {
-  if (const auto* active = p_.discovery.active(); active != nullptr && active->row().id == row.id) return active->report();
+  if (const auto* active = p_.discovery.active(); active != nullptr && active->row().id == row.id)
+    return active->report();
   if (row.finished_at) return row.report;
   return JsonObject()
       .text("run", row.id.value)
@@ -370,7 +392,8 @@ Result<JsonText> Api::events(ApiRequest& request, Effects&) {
   const auto [end, problem] = std::from_chars(from.data(), from.data() + from.size(), after);
   if (!from.empty() && (problem != std::errc() || end != from.data() + from.size())) {
     const auto time = parse_rfc3339(from);
-    if (!time) return Error{Errc::kInvalidRequest, "since is a sequence or an RFC 3339 time, not '" + from + "'", {}, 0};
+    if (!time)
+      return Error{Errc::kInvalidRequest, "since is a sequence or an RFC 3339 time, not '" + from + "'", {}, 0};
     after = must(p_.store.sequence_at(*time));
   }
   ItemList items;
@@ -391,11 +414,14 @@ nlohmann::json Api::checks() {
   };
   const auto& status = p_.status;
   check("bus", status.bus.connected && status.bus.slow_consumer_drops == 0,
-        status.bus.slow_consumer_drops == 0 ? "connected"
-                                            : std::to_string(status.bus.slow_consumer_drops) + " messages were dropped");
+        status.bus.slow_consumer_drops == 0
+            ? "connected"
+            : std::to_string(status.bus.slow_consumer_drops) + " messages were dropped");
   check("store", status.store_failures == 0,
-        status.store_failures == 0 ? "ok" : std::to_string(status.store_failures) + " failures: see the coordinator's log");
-  check("events", true, p_.publisher.streaming() ? "stream " + p_.subjects.event_stream() : "no JetStream: events go out once");
+        status.store_failures == 0 ? "ok"
+                                   : std::to_string(status.store_failures) + " failures: see the coordinator's log");
+  check("events", true,
+        p_.publisher.streaming() ? "stream " + p_.subjects.event_stream() : "no JetStream: events go out once");
   for (const auto& target : must(p_.store.targets())) {
     if (target.state == TargetState::kRemoved || !target.discover) continue;
     const bool served = p_.registry.serves({target.ns, target.pool}, {});
@@ -418,29 +444,39 @@ Result<JsonText> Api::status(ApiRequest&, Effects&) {
   const auto runs = must(p_.store.runs({}, 1));
   const auto& jobs = p_.dispatcher.counters();
   const auto* active = p_.discovery.active();
-  return nlohmann::json{
-      {"state", ok ? "ok" : "degraded"},
-      {"fleet", p_.store.fleet().value},
-      {"coordinator", p_.status.id.value},
-      {"version", MUSTER_VERSION},
-      {"started_at", rfc3339(p_.status.started)},
-      {"checks", std::move(all)},
-      {"targets", targets},
-      {"resources", resources},
-      {"workers", p_.registry.workers().size()},
-      {"runs",
-       {{"active", active != nullptr ? nlohmann::json(active->row().id.value) : nlohmann::json()},
-        {"last", runs.empty() ? nlohmann::json() : nlohmann::json(runs.front().id.value)},
-        {"last_state", runs.empty() ? nlohmann::json() : nlohmann::json(runs.front().state)}}},
-      {"jobs",
-       {{"in_flight", p_.dispatcher.in_flight()}, {"waiting", p_.dispatcher.waiting()}, {"dispatched", jobs.dispatched},
-        {"results", jobs.results}, {"busy", jobs.busy}, {"resent", jobs.resent}, {"retried", jobs.retried},
-        {"workers_lost", jobs.lost}, {"failed", jobs.failed}, {"stale_replies", jobs.stale_replies},
-        {"refused_parts", jobs.refused_parts}}},
-      {"events", {{"last", must(p_.store.last_sequence())}, {"published", p_.publisher.published()}, {"resent", p_.publisher.resent()}}},
-      {"malformed", p_.status.malformed},
-      {"unknown_workers", p_.status.unknown_workers},
-      {"store_failures", p_.status.store_failures}}.dump();
+  return nlohmann::json{{"state", ok ? "ok" : "degraded"},
+                        {"fleet", p_.store.fleet().value},
+                        {"coordinator", p_.status.id.value},
+                        {"version", MUSTER_VERSION},
+                        {"started_at", rfc3339(p_.status.started)},
+                        {"checks", std::move(all)},
+                        {"targets", targets},
+                        {"resources", resources},
+                        {"workers", p_.registry.workers().size()},
+                        {"runs",
+                         {{"active", active != nullptr ? nlohmann::json(active->row().id.value) : nlohmann::json()},
+                          {"last", runs.empty() ? nlohmann::json() : nlohmann::json(runs.front().id.value)},
+                          {"last_state", runs.empty() ? nlohmann::json() : nlohmann::json(runs.front().state)}}},
+                        {"jobs",
+                         {{"in_flight", p_.dispatcher.in_flight()},
+                          {"waiting", p_.dispatcher.waiting()},
+                          {"dispatched", jobs.dispatched},
+                          {"results", jobs.results},
+                          {"busy", jobs.busy},
+                          {"resent", jobs.resent},
+                          {"retried", jobs.retried},
+                          {"workers_lost", jobs.lost},
+                          {"failed", jobs.failed},
+                          {"stale_replies", jobs.stale_replies},
+                          {"refused_parts", jobs.refused_parts}}},
+                        {"events",
+                         {{"last", must(p_.store.last_sequence())},
+                          {"published", p_.publisher.published()},
+                          {"resent", p_.publisher.resent()}}},
+                        {"malformed", p_.status.malformed},
+                        {"unknown_workers", p_.status.unknown_workers},
+                        {"store_failures", p_.status.store_failures}}
+      .dump();
 }
 
 }  // namespace muster

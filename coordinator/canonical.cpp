@@ -30,13 +30,20 @@ class CanonicalScanner {
 
   bool value(int depth) {
     switch (peek()) {
-      case '{': return object(depth + 1);
-      case '[': return array(depth + 1);
-      case '"': return string();
-      case 't': return literal("true");
-      case 'f': return literal("false");
-      case 'n': return literal("null");
-      default: return integer();
+      case '{':
+        return object(depth + 1);
+      case '[':
+        return array(depth + 1);
+      case '"':
+        return string();
+      case 't':
+        return literal("true");
+      case 'f':
+        return literal("false");
+      case 'n':
+        return literal("null");
+      default:
+        return integer();
     }
   }
 
@@ -75,8 +82,8 @@ class CanonicalScanner {
       if (static_cast<unsigned char>(c) < 0x20) return false;
       if (c == '\\') {
         const char escaped = peek();
-        if (escaped != '"' && escaped != '\\' && escaped != 'b' && escaped != 'f' && escaped != 'n' &&
-            escaped != 'r' && escaped != 't') {
+        if (escaped != '"' && escaped != '\\' && escaped != 'b' && escaped != 'f' && escaped != 'n' && escaped != 'r' &&
+            escaped != 't') {
           return false;
         }
         ++at_;
@@ -102,7 +109,9 @@ class CanonicalScanner {
 
 }  // namespace
 
-bool is_canonical_object(std::string_view text) { return CanonicalScanner(text).whole_object(); }
+bool is_canonical_object(std::string_view text) {
+  return CanonicalScanner(text).whole_object();
+}
 
 Result<JsonText> canonical_object(std::string_view text) {
   // The parser recurses per level, so depth is bounded here, before it starts.
@@ -129,11 +138,21 @@ void append_json_string(std::string& out, std::string_view text) {
   out += '"';
   for (const char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
           out += "\\u00";

@@ -24,8 +24,8 @@ std::string to_string(const ConfigMistake& mistake);  // file:line:column: messa
 struct WorkerConfig {
   std::string plugin;  // name or path
   std::string pool = "default";
-  int count = 1;       // 0..256 processes
-  int slots = 4;       // 1..1024 jobs at once in each
+  int count = 1;  // 0..256 processes
+  int slots = 4;  // 1..1024 jobs at once in each
   std::map<std::string, std::string> env;
   std::vector<std::string> allow_env;    // names or patterns (PG_*) that this worker may resolve
   std::vector<std::string> allow_files;  // directories
@@ -43,25 +43,25 @@ struct TargetConfig {
 };
 
 struct RetryConfig {
-  int attempts = 5;            // of one job, for retriable errors
-  Millis base{200};            // first back-off; doubles, full jitter
+  int attempts = 5;  // of one job, for retriable errors
+  Millis base{200};  // first back-off; doubles, full jitter
   Millis max{30'000};
 };
 
 struct LimitsConfig {
-  double requests_per_second = 0;        // of a namespace on a target; 0: what the plugin announces
+  double requests_per_second = 0;  // of a namespace on a target; 0: what the plugin announces
   std::uint64_t event_bytes = 1ULL << 30;
   Millis event_age{7LL * 24 * 3600 * 1000};
-  int jobs_in_flight = 1024;             // of one namespace and pool
+  int jobs_in_flight = 1024;  // of one namespace and pool
   Millis run_deadline{24LL * 3600 * 1000};
   Millis job_deadline{120'000};
 };
 
 struct Config {
-  NatsOptions nats;        // url empty: not configured
+  NatsOptions nats;  // url empty: not configured
   std::string prefix = "muster";
-  std::string data_dir;    // empty: the default of the user
-  std::string store;       // empty: sqlite in the data directory
+  std::string data_dir;  // empty: the default of the user
+  std::string store;     // empty: sqlite in the data directory
   std::vector<WorkerConfig> workers;
   std::vector<TargetConfig> targets;
   Millis discovery_interval{5 * 60'000};  // 0: only when asked

@@ -62,8 +62,15 @@ struct Coordinator::Core {
 
 Coordinator::Coordinator(const Config& config, Store& store, Bus& bus, const Clock& clock, Random& random,
                          std::shared_ptr<spdlog::logger> log)
-    : config_(config), store_(store), bus_(bus), clock_(clock), random_(random), log_(std::move(log)),
-      subjects_(config.prefix), status_(new_status(clock, random)), service_(describe(status_, subjects_)) {}
+    : config_(config),
+      store_(store),
+      bus_(bus),
+      clock_(clock),
+      random_(random),
+      log_(std::move(log)),
+      subjects_(config.prefix),
+      status_(new_status(clock, random)),
+      service_(describe(status_, subjects_)) {}
 
 Coordinator::~Coordinator() = default;
 
@@ -294,8 +301,9 @@ void Coordinator::on_heartbeat(const Message& message, TimePoint now) {
   core_->dispatcher.on_lane_changed(worker->lane());
   if (change == Registry::Change::kDraining || change == Registry::Change::kReturned) {
     const bool draining = change == Registry::Change::kDraining;
-    core_->events.emit(heartbeat->ns, draining ? "worker.draining" : "worker.joined", heartbeat->worker.value,
-                       JsonObject().text("worker", heartbeat->worker.value).text("pool", worker->announcement.pool).take());
+    core_->events.emit(
+        heartbeat->ns, draining ? "worker.draining" : "worker.joined", heartbeat->worker.value,
+        JsonObject().text("worker", heartbeat->worker.value).text("pool", worker->announcement.pool).take());
   }
 }
 
@@ -323,8 +331,8 @@ void Coordinator::on_inbox(const Message& message, TimePoint now) {
 
 TimePoint Coordinator::next_due() const {
   if (recover_at_ != TimePoint::max()) return recover_at_;
-  auto due = std::min({core_->dispatcher.next_due(), core_->discovery.next_due(), core_->publisher.next_due(),
-                       service_.next_due()});
+  auto due = std::min(
+      {core_->dispatcher.next_due(), core_->discovery.next_due(), core_->publisher.next_due(), service_.next_due()});
   if (!core_->registry.workers().empty()) due = std::min(due, next_expiry_);
   if (store_.uncommitted() > 0) due = std::min(due, dirty_since_ + kMaxDirty);
   return due;

@@ -76,14 +76,14 @@ class Coordinator {
   std::map<SubscriptionId, Handler> routes_;
   std::unique_ptr<Core> core_;
   MicroService service_;
-  MicroService::Stats requests_;   // of the API
+  MicroService::Stats requests_;  // of the API
   Effects effects_;
   std::vector<Message> inbox_;
   TimePoint last_turn_;
-  TimePoint dirty_since_;          // of the oldest uncommitted write
+  TimePoint dirty_since_;  // of the oldest uncommitted write
   TimePoint next_expiry_;
   TimePoint last_rollcall_;
-  TimePoint last_complaint_;       // about malformed messages: at most one line a second
+  TimePoint last_complaint_;  // about malformed messages: at most one line a second
   TimePoint recover_at_ = TimePoint::max();
   Millis recover_pause_{0};
   std::uint64_t connections_ = 0;

@@ -30,16 +30,17 @@ void Discovery::start(TimePoint now) {
       auto ended = row;
       ended.state = "failed";
       ended.finished_at = s_.clock.wall();
-      ended.report = JsonObject()
-                         .text("run", row.id.value)
-                         .text("state", "failed")
-                         .text("trigger", row.trigger)
-                         .text("finished_at", rfc3339(*ended.finished_at))
-                         .number("duration_ms", 0)
-                         .raw("scans", "[]")
-                         .raw("problems", "[{\"target\":\"\",\"type\":\"\",\"code\":\"MERGED\",\"message\":\"taken in by run " +
-                                              queued_->id.value + "\"}]")
-                         .take();
+      ended.report =
+          JsonObject()
+              .text("run", row.id.value)
+              .text("state", "failed")
+              .text("trigger", row.trigger)
+              .text("finished_at", rfc3339(*ended.finished_at))
+              .number("duration_ms", 0)
+              .raw("scans", "[]")
+              .raw("problems", "[{\"target\":\"\",\"type\":\"\",\"code\":\"MERGED\",\"message\":\"taken in by run " +
+                                   queued_->id.value + "\"}]")
+              .take();
       must(s_.store.put_run(ended));
     }
   }
@@ -52,7 +53,8 @@ void Discovery::sync_targets() {
   auto rows = must(s_.store.targets());
   for (const auto& config : s_.config.targets) {
     auto row = std::ranges::find(rows, config.name, &TargetRow::name);
-    if (row == rows.end() && !config.renamed_from.empty()) row = std::ranges::find(rows, config.renamed_from, &TargetRow::name);
+    if (row == rows.end() && !config.renamed_from.empty())
+      row = std::ranges::find(rows, config.renamed_from, &TargetRow::name);
     if (row == rows.end()) {
       TargetRow fresh;
       fresh.id = TargetId(make_ulid(s_.clock.wall(), random_));
@@ -67,7 +69,8 @@ void Discovery::sync_targets() {
     row.state = TargetState::kRemoved;
     must(s_.store.put_target(row));
     mark_stale(row);
-    s_.events.emit(row.ns, "target.changed", row.name, JsonObject().text("target", row.name).text("is", "removed").take());
+    s_.events.emit(row.ns, "target.changed", row.name,
+                   JsonObject().text("target", row.name).text("is", "removed").take());
   }
 }
 
@@ -111,7 +114,8 @@ Result<Discovery::Trigger> Discovery::accept_target(const std::string& name) {
       row.state = TargetState::kActive;
       row.system.clear();
       must(s_.store.put_target(row));
-      s_.events.emit(row.ns, "target.changed", row.name, JsonObject().text("target", row.name).text("is", "accepted").take());
+      s_.events.emit(row.ns, "target.changed", row.name,
+                     JsonObject().text("target", row.name).text("is", "accepted").take());
     }
     return trigger({{name}, {}}, "user");
   }
@@ -160,8 +164,8 @@ bool Discovery::workers_ready(const std::vector<TargetRow>& targets) {
   std::size_t active = 0;
   for (const auto& [id, worker] : s_.registry.workers()) active += worker.state == WorkerState::kActive ? 1 : 0;
   return active >= expected && std::ranges::all_of(targets, [&](const TargetRow& target) {
-    return s_.registry.serves({target.ns, target.pool}, {});
-  });
+           return s_.registry.serves({target.ns, target.pool}, {});
+         });
 }
 
 void Discovery::begin(TimePoint now) {
@@ -169,9 +173,9 @@ void Discovery::begin(TimePoint now) {
   for (auto& row : must(s_.store.targets())) {
     const bool named = std::ranges::find(queued_scope_.targets, row.name) != queued_scope_.targets.end();
     const bool wanted = queued_scope_.targets.empty() ? row.discover : named;
-    const bool has_type = queued_scope_.types.empty() || std::ranges::any_of(queued_scope_.types, [&](const auto& type) {
-      return namespace_of(type) == row.ns;
-    });
+    const bool has_type =
+        queued_scope_.types.empty() ||
+        std::ranges::any_of(queued_scope_.types, [&](const auto& type) { return namespace_of(type) == row.ns; });
     if (wanted && has_type && row.state != TargetState::kRemoved) targets.push_back(std::move(row));
   }
   if (first_ && now < workers_until_ && !workers_ready(targets)) return;

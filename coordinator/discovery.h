@@ -56,7 +56,7 @@ class Discovery {
   TimePoint workers_until_;               // the first run waits for workers until then
   TimePoint next_progress_;
   JsonText last_progress_;
-  WallTime newest_;                       // time in the id of the newest run
+  WallTime newest_;  // time in the id of the newest run
   std::uint64_t next_owner_ = 1;
   bool first_ = true;
 };

@@ -9,9 +9,10 @@ namespace muster {
 namespace {
 
 constexpr Millis kCheckEvery{100};
-constexpr std::array<std::uint64_t, 4> kStride = {8, 4, 2, 1};  // by Priority: a command goes 8 times as often as discovery
-constexpr std::size_t kMaxPartBytes = 256ULL << 20;             // of all replies that are being put together
-constexpr std::size_t kQueuedPerSlot = 4;                       // more waits with the caller
+constexpr std::array<std::uint64_t, 4> kStride = {8, 4, 2,
+                                                  1};  // by Priority: a command goes 8 times as often as discovery
+constexpr std::size_t kMaxPartBytes = 256ULL << 20;    // of all replies that are being put together
+constexpr std::size_t kQueuedPerSlot = 4;              // more waits with the caller
 
 }  // namespace
 
@@ -49,7 +50,8 @@ std::size_t Dispatcher::load(const Lane& lane) const {
 
 bool Dispatcher::has_room(const Lane& lane) {
   const auto wanted = std::max<std::size_t>(16, registry_.slots(lane) * kQueuedPerSlot);
-  return load(lane) < std::min<std::size_t>(wanted, static_cast<std::size_t>(config_.limits.jobs_in_flight) * kQueuedPerSlot);
+  return load(lane) <
+         std::min<std::size_t>(wanted, static_cast<std::size_t>(config_.limits.jobs_in_flight) * kQueuedPerSlot);
 }
 
 void Dispatcher::enqueue(Record& record, bool front) {
@@ -108,7 +110,8 @@ void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects
     blocked_until_ = std::min(blocked_until_, state.not_before);
     return;
   }
-  const auto capacity = std::min<std::size_t>(registry_.slots(lane), static_cast<std::size_t>(config_.limits.jobs_in_flight));
+  const auto capacity =
+      std::min<std::size_t>(registry_.slots(lane), static_cast<std::size_t>(config_.limits.jobs_in_flight));
   while (state.flying < capacity) {
     const auto id = next_job(lane, state, now);
     if (!id) return;
@@ -184,7 +187,9 @@ bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& 
   job.operation = spec.operation;
   effects.at_once.push_back({worker == nullptr ? subjects_.job(spec.lane.ns, spec.lane.pool)
                                                : subjects_.worker_job(spec.lane.ns, record.worker),
-                             subjects_.reply(spec.lane.ns, self_, record.token), encode(job), {}});
+                             subjects_.reply(spec.lane.ns, self_, record.token),
+                             encode(job),
+                             {}});
   return true;
 }
 
@@ -334,7 +339,8 @@ void Dispatcher::take_part(Record& record, Part part, TimePoint now, Effects& ef
   if (!*whole) return;
   auto reply = decode<JobReply>(**whole);
   if (!reply || !std::holds_alternative<JobResult>(reply->body) || reply->token != record.token) {
-    take_result(record, Error{Errc::kInternalFailure, "the parts of the result make no reply to this job", {}, 0}, 0, now);
+    take_result(record, Error{Errc::kInternalFailure, "the parts of the result make no reply to this job", {}, 0}, 0,
+                now);
     return;
   }
   on_reply(std::move(*reply), now, effects);

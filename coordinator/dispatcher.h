@@ -23,11 +23,11 @@ struct JobSpec {
   Lane lane;
   Target target;
   std::string type;
-  std::string manifest;       // only workers of this manifest get it; empty: any
+  std::string manifest;  // only workers of this manifest get it; empty: any
   JobOperation operation;
   Priority priority = Priority::kDiscovery;
-  Millis deadline{120'000};   // from submission
-  std::uint64_t owner = 0;    // handed back with the outcome
+  Millis deadline{120'000};  // from submission
+  std::uint64_t owner = 0;   // handed back with the outcome
 };
 
 /// How a job ended. Exactly one for each submitted job, unless it is withdrawn.
@@ -35,7 +35,7 @@ struct JobOutcome {
   JobId job;
   std::uint64_t owner = 0;
   JobResult result;
-  WorkerId worker;            // who answered; empty: nobody
+  WorkerId worker;  // who answered; empty: nobody
   std::uint16_t attempts = 0;
 };
 
@@ -52,11 +52,11 @@ struct JobNotice {
 };
 
 /// Timing of design section 5.3.
-inline constexpr Millis kNoSign{1000};           // until a dispatch without any answer is sent again
-inline constexpr Millis kReadLease{3000};        // until a silent worker's read goes elsewhere
-inline constexpr int kWorkersTaken = 3;          // workers a job may take with it
-inline constexpr Millis kBusyPause{100};         // how long a worker that said `busy` is spared
-inline constexpr Millis kNobodyPause{250};       // until a lane without responders is tried again
+inline constexpr Millis kNoSign{1000};      // until a dispatch without any answer is sent again
+inline constexpr Millis kReadLease{3000};   // until a silent worker's read goes elsewhere
+inline constexpr int kWorkersTaken = 3;     // workers a job may take with it
+inline constexpr Millis kBusyPause{100};    // how long a worker that said `busy` is spared
+inline constexpr Millis kNobodyPause{250};  // until a lane without responders is tried again
 
 /// Queues jobs, hands them to workers, keeps their leases, tries again. Decides only: what is to be sent goes to
 /// Effects, what ended comes out of take_outcomes(). Thread: loop thread only.
@@ -64,14 +64,19 @@ class Dispatcher {
  public:
   struct Counters {
     std::uint64_t dispatched = 0, results = 0, busy = 0, resent = 0, lost = 0, retried = 0, failed = 0;
-    std::uint64_t stale_replies = 0;   // of tokens that are superseded or unknown
+    std::uint64_t stale_replies = 0;  // of tokens that are superseded or unknown
     std::uint64_t refused_parts = 0;
   };
 
   Dispatcher(const Config& config, const Subjects& subjects, FleetId fleet, CoordinatorId self, Registry& registry,
              Limiter& limiter, Random& random)
-      : config_(config), subjects_(subjects), fleet_(std::move(fleet)), self_(std::move(self)), registry_(registry),
-        limiter_(limiter), random_(random) {}
+      : config_(config),
+        subjects_(subjects),
+        fleet_(std::move(fleet)),
+        self_(std::move(self)),
+        registry_(registry),
+        limiter_(limiter),
+        random_(random) {}
 
   JobId submit(JobSpec spec, TimePoint now, WallTime wall);
   /// Ends all jobs of an owner without an outcome; what runs is cancelled.
@@ -116,10 +121,10 @@ class Dispatcher {
     std::uint16_t failures = 0;
     std::uint16_t workers_taken = 0;
     Token token;
-    WorkerId worker;         // whom it is known to be with
-    WorkerId avoid;          // who failed it last: others first
+    WorkerId worker;  // whom it is known to be with
+    WorkerId avoid;   // who failed it last: others first
     TimePoint deadline;
-    TimePoint since;         // sent, or last renewed
+    TimePoint since;  // sent, or last renewed
     std::unique_ptr<PartAssembler> parts;
   };
   using Jobs = std::unordered_map<JobId, Record>;
@@ -135,10 +140,10 @@ class Dispatcher {
   };
   struct LaneState {
     std::array<PriorityQueue, 4> queues;
-    std::size_t jobs = 0;             // submitted, not ended
-    std::size_t unattributed = 0;     // in flight through the queue group, taker not known yet
+    std::size_t jobs = 0;          // submitted, not ended
+    std::size_t unattributed = 0;  // in flight through the queue group, taker not known yet
     std::size_t flying = 0;
-    TimePoint not_before;             // nobody responded
+    TimePoint not_before;  // nobody responded
   };
 
   void enqueue(Record& record, bool front);
@@ -168,10 +173,10 @@ class Dispatcher {
 
   Jobs jobs_;
   std::map<Lane, LaneState> lanes_;
-  std::unordered_map<Token, JobId> leases_;            // every dispatch that still counts
-  std::multimap<TimePoint, JobId> delayed_;            // back-off
-  TimePoint next_check_;                               // of leases and deadlines
-  TimePoint blocked_until_ = TimePoint::max();         // earliest end of a wait found by the last pump
+  std::unordered_map<Token, JobId> leases_;     // every dispatch that still counts
+  std::multimap<TimePoint, JobId> delayed_;     // back-off
+  TimePoint next_check_;                        // of leases and deadlines
+  TimePoint blocked_until_ = TimePoint::max();  // earliest end of a wait found by the last pump
   std::size_t part_bytes_ = 0;
   std::vector<JobOutcome> outcomes_;
   std::vector<JobNotice> notices_;

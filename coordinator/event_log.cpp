@@ -28,9 +28,13 @@ JsonObject& JsonObject::raw(std::string_view name, std::string_view json) {
   return *this;
 }
 
-JsonObject& JsonObject::number(std::string_view name, std::uint64_t value) { return raw(name, std::to_string(value)); }
+JsonObject& JsonObject::number(std::string_view name, std::uint64_t value) {
+  return raw(name, std::to_string(value));
+}
 
-JsonObject& JsonObject::flag(std::string_view name, bool value) { return raw(name, value ? "true" : "false"); }
+JsonObject& JsonObject::flag(std::string_view name, bool value) {
+  return raw(name, value ? "true" : "false");
+}
 
 void EventLog::emit(std::string_view ns, std::string_view what, std::string_view subject, JsonText data) {
   must(store_.append_event(
@@ -56,7 +60,8 @@ Result<WallTime> parse_rfc3339(std::string_view text) {
   int used = 0;
   const std::string copy(text);
   if (std::sscanf(copy.c_str(), "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
-                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &used) != 6 || used != 19) {
+                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &used) != 6 ||
+      used != 19) {
     return bad;
   }
   parts.tm_year -= 1900;

@@ -8,7 +8,9 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-double seconds(TimePoint::duration d) { return std::chrono::duration_cast<Seconds>(d).count(); }
+double seconds(TimePoint::duration d) {
+  return std::chrono::duration_cast<Seconds>(d).count();
+}
 
 constexpr double kSlowest = 0.1;  // calls per second: a throttled target is still asked now and then
 

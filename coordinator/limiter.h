@@ -35,7 +35,7 @@ class Limiter {
     TimePoint filled;
     TimePoint not_before;
     TimePoint halved;
-    double used = 0;       // calls in the present window of a second, to find a rate for what has no limit
+    double used = 0;  // calls in the present window of a second, to find a rate for what has no limit
     double used_before = 0;
     TimePoint window;
   };

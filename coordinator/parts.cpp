@@ -10,8 +10,11 @@ constexpr std::size_t kMaxBytes = 64ULL << 20;
 Result<std::optional<Bytes>> PartAssembler::add(Part part) {
   if (parts_.empty() && part.count <= kMaxParts) parts_.resize(part.count);
   if (part.count != parts_.size() || part.index >= parts_.size() || parts_[part.index]) {
-    return Error{Errc::kMalformed, "part " + std::to_string(part.index) + " of " + std::to_string(part.count) +
-                                       " does not belong to the others", {}, 0};
+    return Error{
+        Errc::kMalformed,
+        "part " + std::to_string(part.index) + " of " + std::to_string(part.count) + " does not belong to the others",
+        {},
+        0};
   }
   if (bytes_ + part.data.size() > kMaxBytes) return Error{Errc::kTooLarge, "a reply of more than 64 MiB", {}, 0};
   bytes_ += part.data.size();

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
 
 #include "coordinator/event_log.h"
 #include "coordinator/must.h"
@@ -17,7 +17,7 @@ constexpr std::size_t kMaxWindow = 64;             // batches without acknowledg
 constexpr std::size_t kReadAtOnce = 1000;          // events
 constexpr Millis kAckTimeout{5000};
 constexpr Millis kAskEvery{2000};
-constexpr Millis kLookForStreamEvery{30'000};      // while events go out without one
+constexpr Millis kLookForStreamEvery{30'000};  // while events go out without one
 constexpr std::string_view kBatchType = "application/cloudevents-batch+json";
 constexpr std::string_view kEventType = "application/cloudevents+json";
 constexpr int kStreamNameInUse = 10058;
@@ -36,23 +36,23 @@ void Publisher::start(TimePoint now, Effects& effects) {
 void Publisher::ask_for_stream(TimePoint now, Effects& effects) {
   ask_again_ = now + (mode_ == Mode::kCore ? kLookForStreamEvery : kAskEvery);
   const auto nanos = std::chrono::duration_cast<std::chrono::nanoseconds>(config_.limits.event_age).count();
-  const nlohmann::json stream{
-      {"name", subjects_.event_stream()},
-      {"description", "What happened in the fleet " + subjects_.prefix()},
-      {"subjects", {subjects_.event_logs()}},
-      {"retention", "limits"},
-      {"discard", "old"},
-      {"storage", "file"},
-      {"num_replicas", 1},
-      {"max_age", nanos},
-      {"max_bytes", config_.limits.event_bytes},
-      {"max_consumers", -1},
-      {"max_msgs", -1},
-      {"max_msg_size", -1},
-      {"duplicate_window", std::min<std::int64_t>(nanos, 120'000'000'000)},
-      {"republish", {{"src", subjects_.event_logs()}, {"dest", subjects_.events()}}}};
+  const nlohmann::json stream{{"name", subjects_.event_stream()},
+                              {"description", "What happened in the fleet " + subjects_.prefix()},
+                              {"subjects", {subjects_.event_logs()}},
+                              {"retention", "limits"},
+                              {"discard", "old"},
+                              {"storage", "file"},
+                              {"num_replicas", 1},
+                              {"max_age", nanos},
+                              {"max_bytes", config_.limits.event_bytes},
+                              {"max_consumers", -1},
+                              {"max_msgs", -1},
+                              {"max_msg_size", -1},
+                              {"duplicate_window", std::min<std::int64_t>(nanos, 120'000'000'000)},
+                              {"republish", {{"src", subjects_.event_logs()}, {"dest", subjects_.events()}}}};
   const std::string verb = updating_ ? "UPDATE." : "CREATE.";
-  effects.at_once.push_back({"$JS.API.STREAM." + verb + subjects_.event_stream(), inbox_ + ".stream", stream.dump(), {}});
+  effects.at_once.push_back(
+      {"$JS.API.STREAM." + verb + subjects_.event_stream(), inbox_ + ".stream", stream.dump(), {}});
 }
 
 void Publisher::on_reply(std::string_view what, const Message& message, TimePoint now) {

@@ -57,12 +57,12 @@ class Publisher {
   spdlog::logger& log_;
 
   Mode mode_ = Mode::kAsking;
-  bool updating_ = false;           // the stream exists with other limits: its configuration is being updated
+  bool updating_ = false;  // the stream exists with other limits: its configuration is being updated
   TimePoint ask_again_ = TimePoint::max();
-  std::deque<Batch> window_;        // sent, in order; the front is the oldest without acknowledgement
-  std::uint64_t sent_ = 0;          // last sequence that was sent
-  std::uint64_t published_ = 0;     // last sequence known to be published
-  std::uint64_t noted_ = 0;         // the same, as the store has it
+  std::deque<Batch> window_;     // sent, in order; the front is the oldest without acknowledgement
+  std::uint64_t sent_ = 0;       // last sequence that was sent
+  std::uint64_t published_ = 0;  // last sequence known to be published
+  std::uint64_t noted_ = 0;      // the same, as the store has it
   std::uint64_t resent_ = 0;
 };
 

@@ -9,21 +9,27 @@ namespace muster {
 
 std::string_view worker_state_name(WorkerState state) {
   switch (state) {
-    case WorkerState::kActive: return "active";
-    case WorkerState::kDraining: return "draining";
-    case WorkerState::kLost: return "lost";
+    case WorkerState::kActive:
+      return "active";
+    case WorkerState::kDraining:
+      return "draining";
+    case WorkerState::kLost:
+      return "lost";
   }
   return "lost";
 }
 
 std::optional<Rejection> Registry::judge(const Announcement& a, const FleetId& fleet) const {
-  auto reject = [](std::string code, std::string message) { return Rejection{std::move(code), std::move(message), true}; };
+  auto reject = [](std::string code, std::string message) {
+    return Rejection{std::move(code), std::move(message), true};
+  };
   if (a.protocol != kProtocolMajor) {
     return reject("PROTOCOL", "this fleet speaks protocol " + std::to_string(kProtocolMajor) + ", the worker " +
                                   std::to_string(a.protocol) + ": install a plugin built for this version");
   }
   if (!valid_namespace(a.ns) || !valid_namespace(a.pool)) {
-    return reject("NAMESPACE", "namespace and pool are [A-Za-z0-9][A-Za-z0-9_-]{0,63}, not '" + a.ns + "' and '" + a.pool + "'");
+    return reject("NAMESPACE",
+                  "namespace and pool are [A-Za-z0-9][A-Za-z0-9_-]{0,63}, not '" + a.ns + "' and '" + a.pool + "'");
   }
   if (!valid_token(a.worker.value)) return reject("LIMIT", "the worker id is no subject token of at most 64 bytes");
   if (a.slots < 1 || a.slots > 1024) return reject("LIMIT", "slots must be 1..1024, not " + std::to_string(a.slots));
@@ -197,7 +203,8 @@ std::optional<std::string> type_fault(const TypeDescriptor& type, const std::set
 }  // namespace
 
 std::optional<std::string> manifest_fault(const Manifest& manifest, std::string_view ns) {
-  if (manifest.ns != ns) return "manifest of namespace '" + manifest.ns + "' from a worker of '" + std::string(ns) + "'";
+  if (manifest.ns != ns)
+    return "manifest of namespace '" + manifest.ns + "' from a worker of '" + std::string(ns) + "'";
   if (manifest.types.size() > kMaxTypes) return "more than 4096 types";
   std::set<std::string> names;
   std::map<std::string, std::string> parent_of;

@@ -27,9 +27,9 @@ struct WorkerEntry {
   WorkerState state = WorkerState::kActive;
   TimePoint last_heard;
   WallTime since;
-  std::uint16_t free_slots = 0;     // as it said last
-  std::uint16_t assigned = 0;       // jobs of this coordinator that it is known to hold
-  TimePoint full_until;             // after a `busy`: until then nothing goes there
+  std::uint16_t free_slots = 0;  // as it said last
+  std::uint16_t assigned = 0;    // jobs of this coordinator that it is known to hold
+  TimePoint full_until;          // after a `busy`: until then nothing goes there
   bool healthy = true;
   std::string health;
 

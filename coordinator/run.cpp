@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
 
 #include "coordinator/must.h"
 #include "coordinator/run_state.h"
@@ -12,8 +12,8 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kMaxProblems = 1000;       // kept in a report; the rest is counted
-constexpr std::size_t kReadBacklog = 20'000;     // ids waiting to be read before listing pauses
+constexpr std::size_t kMaxProblems = 1000;    // kept in a report; the rest is counted
+constexpr std::size_t kReadBacklog = 20'000;  // ids waiting to be read before listing pauses
 constexpr std::uint32_t kDefaultPageSize = 1000;
 constexpr std::uint32_t kDefaultReadBatch = 64;
 constexpr Millis kInspectDeadline{30'000};
@@ -41,7 +41,9 @@ void RunScope::merge(const RunScope& other) {
   }
 }
 
-JsonText RunScope::json() const { return nlohmann::json{{"targets", targets}, {"types", types}}.dump(); }
+JsonText RunScope::json() const {
+  return nlohmann::json{{"targets", targets}, {"types", types}}.dump();
+}
 
 RunScope RunScope::parse(const JsonText& text) {
   const auto json = nlohmann::json::parse(text);
@@ -73,9 +75,10 @@ void Run::start(std::vector<TargetRow> targets, TimePoint now) {
 
 void Run::begin_target(TargetRun& target, TimePoint now) {
   if (target.target.state == TargetState::kChanged) {
-    skip_target(target, "TARGET_CHANGED",
-                "its system or configuration is another one than its rows came from: look, then `muster targets accept " +
-                    target.target.name + "`");
+    skip_target(
+        target, "TARGET_CHANGED",
+        "its system or configuration is another one than its rows came from: look, then `muster targets accept " +
+            target.target.name + "`");
     return;
   }
   std::tie(target.manifest_hash, target.manifest) = s_.registry.manifest_of(target.lane);
@@ -84,8 +87,14 @@ void Run::begin_target(TargetRun& target, TimePoint now) {
     return;
   }
   target.phase = TargetRun::Phase::kInspecting;
-  JobSpec spec{target.lane, {target.target.id, target.target.name, target.target.config}, {}, target.manifest_hash,
-               InspectJob{}, Priority::kDiscovery, kInspectDeadline, owner_};
+  JobSpec spec{target.lane,
+               {target.target.id, target.target.name, target.target.config},
+               {},
+               target.manifest_hash,
+               InspectJob{},
+               Priority::kDiscovery,
+               kInspectDeadline,
+               owner_};
   submit(std::move(spec), {&target, nullptr, Pending::Inspection{}}, now);
 }
 
@@ -131,8 +140,9 @@ bool Run::accept_system(TargetRun& target, const std::string& system) {
     must(s_.store.put_target(row));
     s_.events.emit(row.ns, "target.changed", row.name,
                    JsonObject().text("target", row.name).text("was", row.system).text("is", system).take());
-    skip_target(target, "TARGET_CHANGED", "the system behind it was " + row.system + " and is " + system +
-                                              ": nothing is judged until `muster targets accept " + row.name + "`");
+    skip_target(target, "TARGET_CHANGED",
+                "the system behind it was " + row.system + " and is " + system +
+                    ": nothing is judged until `muster targets accept " + row.name + "`");
     return false;
   }
   if (!system.empty()) row.system = system;
@@ -192,8 +202,14 @@ void Run::make_scans(TargetRun& target) {
 }
 
 JobSpec Run::job(const TargetRun& target, const Scan& scan, JobOperation operation) const {
-  return {target.lane, {target.target.id, target.target.name, target.target.config}, scan.type->name,
-          target.manifest_hash, std::move(operation), Priority::kDiscovery, s_.config.limits.job_deadline, owner_};
+  return {target.lane,
+          {target.target.id, target.target.name, target.target.config},
+          scan.type->name,
+          target.manifest_hash,
+          std::move(operation),
+          Priority::kDiscovery,
+          s_.config.limits.job_deadline,
+          owner_};
 }
 
 void Run::submit(JobSpec spec, Pending pending, TimePoint now) {

@@ -103,8 +103,8 @@ class Run {
   void observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, const Item& item, RowId parent,
                      std::string_view text, const Hash128& content);
   /// Writes new properties and returns what an event says of them.
-  std::string record_change(TargetRun& target, Scan& scan, const ResourceRecord& old, const Item& item, std::string_view text,
-                            const Hash128& content);
+  std::string record_change(TargetRun& target, Scan& scan, const ResourceRecord& old, const Item& item,
+                            std::string_view text, const Hash128& content);
   void filter_out(TargetRun& target, Scan& scan, const ScanIndex::Entry* entry);
   /// Label of the item that is being observed; its properties are parsed at most once, for filters and label together.
   std::string label_of(const TargetRun& target, const Scan& scan, std::string_view text, std::string_view native_id);

@@ -17,7 +17,9 @@ bool is_gone(const ReadItem& answer) {
   return error != nullptr && error->code == Errc::kNotFound;
 }
 
-bool is_listed(ResourceState state) { return state != ResourceState::kVanished && state != ResourceState::kFiltered; }
+bool is_listed(ResourceState state) {
+  return state != ResourceState::kVanished && state != ResourceState::kFiltered;
+}
 
 }  // namespace
 
@@ -67,7 +69,8 @@ void Run::take_confirmations(TargetRun& target, Scan& scan, const std::vector<Pe
   auto* read = std::get_if<ReadResult>(&result);
   const bool whole = read != nullptr && read->items.size() == ids.size();
   const auto* failed = std::get_if<Error>(&result);
-  const ReadItem no_answer = failed != nullptr ? *failed : Error{Errc::kContract, "the plugin did not answer each id", {}, 0};
+  const ReadItem no_answer =
+      failed != nullptr ? *failed : Error{Errc::kContract, "the plugin did not answer each id", {}, 0};
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto& answer = whole ? read->items[i] : no_answer;
     auto one = asked[i];
@@ -164,8 +167,8 @@ void Run::leave_tree(TargetRun& target, RowId top, ResourceState state, std::str
     const auto scan = std::ranges::find_if(target.scans, [&](const auto& s) { return s->row.id == record->scan; });
     const bool known = scan != target.scans.end();
     auto* entry = known ? (*scan)->index.find_row(row) : nullptr;
-    const bool seen = entry != nullptr && entry->seen;       // listed below another parent: it has moved
-    const bool alone = known && !(*scan)->type->contained;   // judged by a read of its own
+    const bool seen = entry != nullptr && entry->seen;      // listed below another parent: it has moved
+    const bool alone = known && !(*scan)->type->contained;  // judged by a read of its own
     if (seen || alone || kept.contains(record->parent)) {
       kept.insert(row);
       continue;
@@ -196,9 +199,9 @@ void Run::finish_scan(TargetRun& target, Scan& scan) {
 void Run::finish_target(TargetRun& target) {
   target.phase = TargetRun::Phase::kDone;
   auto& row = target.target;
-  const bool answered = target.scans.empty() ? !target.skipped : std::ranges::any_of(target.scans, &Scan::listed_any);
-  const bool inspected_only = target.skipped || (!answered && target.scans.empty());
-  if (!inspected_only && answered != row.reachable) {
+  const bool looked = !target.skipped && !target.scans.empty();
+  const bool answered = std::ranges::any_of(target.scans, &Scan::listed_any);
+  if (looked && answered != row.reachable) {
     row.reachable = answered;
     s_.events.emit(row.ns, answered ? "target.reachable" : "target.unreachable", row.name,
                    JsonObject().text("target", row.name).text("run", row_.id.value).take());

@@ -9,10 +9,12 @@
 namespace muster {
 namespace {
 
-constexpr int kMaxBarrenPages = 1000;            // pages in a row that bring no id
+constexpr int kMaxBarrenPages = 1000;              // pages in a row that bring no id
 constexpr std::size_t kMaxPatchBytes = 16 * 1024;  // in an event; the history has it whole
 
-std::uint64_t uid_hash(std::string_view uid) { return uid.empty() ? 0 : std::max<std::uint64_t>(1, hash128(uid).low); }
+std::uint64_t uid_hash(std::string_view uid) {
+  return uid.empty() ? 0 : std::max<std::uint64_t>(1, hash128(uid).low);
+}
 
 std::string below(const Listing& listing) {
   return listing.parent.row == 0 ? std::string("listing") : "listing below " + listing.parent.native_id;
@@ -46,7 +48,8 @@ void Run::take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing
   }
   auto* page = std::get_if<ListResult>(&result);
   if (page == nullptr) {
-    fail_scan(target, scan, {Errc::kContract, "the plugin answered with something that is no page", {}, 0}, below(*listing));
+    fail_scan(target, scan, {Errc::kContract, "the plugin answered with something that is no page", {}, 0},
+              below(*listing));
     return;
   }
   scan.listed_any = true;
@@ -166,8 +169,9 @@ void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent)
   parsed_ = {};  // the buffer of the item before may lie where this one does
   if (item.properties.size() > kMaxPropertiesBytes) {
     ++scan.counts.errors;
-    problem(target, scan.type->name, errc_name(Errc::kLimit),
-            item.native_id + ": properties of " + std::to_string(item.properties.size()) + " bytes, the limit is 262144");
+    problem(
+        target, scan.type->name, errc_name(Errc::kLimit),
+        item.native_id + ": properties of " + std::to_string(item.properties.size()) + " bytes, the limit is 262144");
     return;
   }
   auto* entry = scan.index.find(hash128(item.native_id));
@@ -195,7 +199,8 @@ void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent)
     const auto kept = entry != nullptr && entry->managed ? Result<bool>(true) : keeps(target, scan, text);
     if (!kept) {
       ++scan.counts.errors;
-      problem(target, scan.type->name, errc_name(kept.error().code), item.native_id + ": filter: " + kept.error().message);
+      problem(target, scan.type->name, errc_name(kept.error().code),
+              item.native_id + ": filter: " + kept.error().message);
       return;
     }
     if (!*kept) {
@@ -205,7 +210,8 @@ void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent)
   }
   if (entry != nullptr) {
     observe_known(target, scan, *entry, item, parent, text, content);
-  } else if (const auto* old = scan.index.find_uid(uid_hash(item.uid)); old != nullptr && !target.left.contains(old->row)) {
+  } else if (const auto* old = scan.index.find_uid(uid_hash(item.uid));
+             old != nullptr && !target.left.contains(old->row)) {
     // Perhaps renamed: known when the old id proves to be gone. Its children are listed under the row of the old id.
     scan.deferred[old->row].push_back({{item.native_id, item.uid, JsonText(text)}, parent});
     queue_children(scan, old->row, item.native_id, text);
@@ -217,8 +223,8 @@ void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent)
 void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
                       const Hash128& content) {
   const auto label = label_of(target, scan, text, item.native_id);
-  const auto made = must(
-      s_.store.insert({scan.row.id, item.native_id, item.uid, label, text, content, parent, s_.clock.wall()}));
+  const auto made =
+      must(s_.store.insert({scan.row.id, item.native_id, item.uid, label, text, content, parent, s_.clock.wall()}));
   ++scan.counts.fresh;
   s_.events.emit(target.target.ns, "resource.discovered", made.id.value,
                  identity(target, scan, made.id, item.native_id, "\"hash\":\"" + hex(content) + "\""));
@@ -248,8 +254,8 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
   queue_children(scan, entry.row, item.native_id, text);
 }
 
-std::string Run::record_change(TargetRun& target, Scan& scan, const ResourceRecord& old, const Item& item, std::string_view text,
-                               const Hash128& content) {
+std::string Run::record_change(TargetRun& target, Scan& scan, const ResourceRecord& old, const Item& item,
+                               std::string_view text, const Hash128& content) {
   const auto patch = nlohmann::json::diff(nlohmann::json::parse(old.properties), nlohmann::json::parse(text)).dump();
   const auto label = label_of(target, scan, text, item.native_id);
   must(s_.store.change(old.row, text, content, label, item.uid, patch, s_.clock.wall()));

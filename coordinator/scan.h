@@ -41,9 +41,9 @@ class ScanIndex {
 
 /// An object whose children are to be listed.
 struct ParentRef {
-  RowId row = 0;              // 0: the root of the target
+  RowId row = 0;  // 0: the root of the target
   std::string native_id;
-  JsonText properties;        // only where a child type takes parameters from them
+  JsonText properties;  // only where a child type takes parameters from them
 };
 
 /// A listing of one type below one parent, from its first page to its last.
@@ -93,14 +93,14 @@ struct Scan {
   std::deque<ParentRef> parents;                     // objects of this type whose children wait to be listed
   std::deque<std::pair<std::shared_ptr<Listing>, std::string>> next_pages;  // held back until reads have caught up
   std::deque<PendingRead> to_read;
-  std::map<RowId, std::vector<Deferred>> deferred;   // by the row of the old id
-  std::deque<PendingConfirmation> to_confirm;        // of this phase
-  std::size_t lists = 0, reads = 0, confirms = 0;    // jobs on their way
-  bool begun = false;           // the index is loaded, the first page asked for
-  bool listed_any = false;      // some page came
-  bool listing_failed = false;  // something could not be listed: absence proves nothing
-  bool complete = false;        // set at the end
-  bool same_filters = false;    // the rows were judged by the filters of this run before
+  std::map<RowId, std::vector<Deferred>> deferred;  // by the row of the old id
+  std::deque<PendingConfirmation> to_confirm;       // of this phase
+  std::size_t lists = 0, reads = 0, confirms = 0;   // jobs on their way
+  bool begun = false;                               // the index is loaded, the first page asked for
+  bool listed_any = false;                          // some page came
+  bool listing_failed = false;                      // something could not be listed: absence proves nothing
+  bool complete = false;                            // set at the end
+  bool same_filters = false;                        // the rows were judged by the filters of this run before
   ScanCounts counts;
 
   /// All ids of this type are known and read.

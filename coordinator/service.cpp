@@ -3,8 +3,8 @@
 #include <atomic>
 #include <csignal>
 
-#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
 
 #include "coordinator/coordinator.h"
 #include "coordinator/sqlite_store.h"
@@ -86,7 +86,8 @@ int run_coordinator(const Config& config, const std::shared_ptr<spdlog::logger>&
     log->error("cannot reach the bus: {}", bus.error().message);
     return 1;
   }
-  if (const auto other = fleet_on(**bus, Subjects(config.prefix), clock); !other.empty() && other != (*store)->fleet().value) {
+  if (const auto other = fleet_on(**bus, Subjects(config.prefix), clock);
+      !other.empty() && other != (*store)->fleet().value) {
     log->error("fleet {} answers on prefix '{}', this store is fleet {}: give one of them another --prefix", other,
                config.prefix, (*store)->fleet().value);
     return 1;
@@ -98,7 +99,8 @@ int run_coordinator(const Config& config, const std::shared_ptr<spdlog::logger>&
       log->error("cannot start: {}", started.error().message);
       return 1;
     }
-    log->info("coordinator={} fleet={} prefix={} is up", coordinator.status().id.value, (*store)->fleet().value, config.prefix);
+    log->info("coordinator={} fleet={} prefix={} is up", coordinator.status().id.value, (*store)->fleet().value,
+              config.prefix);
     while (!g_stop) {
       (*bus)->wait(coordinator.next_due());
       coordinator.turn();

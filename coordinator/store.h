@@ -37,15 +37,15 @@ struct TargetRow {
   std::string pool{"default"};
   Document config;
   bool discover = true;
-  Millis interval{0};                // 0: the fleet's
-  std::string system;                // as the plugin reported it last; empty: not yet, or it can't tell
+  Millis interval{0};  // 0: the fleet's
+  std::string system;  // as the plugin reported it last; empty: not yet, or it can't tell
   TargetState state = TargetState::kActive;
-  std::vector<MatchFilter> filters;  // from the configuration
+  std::vector<MatchFilter> filters;         // from the configuration
   std::vector<MatchFilter> plugin_filters;  // as last inspected
-  bool inspected = false;            // plugin_filters and system are known
+  bool inspected = false;                   // plugin_filters and system are known
   bool reachable = true;
   RunId last_run;
-  std::uint64_t resources = 0;       // filled by targets(): present and stale rows
+  std::uint64_t resources = 0;  // filled by targets(): present and stale rows
 };
 
 /// What is known of a scan (target, type) across runs.
@@ -53,10 +53,10 @@ struct ScanRow {
   RowId id = 0;
   TargetId target;
   std::string type;
-  bool stale = false;                      // the last run could not list it at all: all its rows count as stale
-  std::optional<WallTime> last_complete;   // end of the last complete scan
+  bool stale = false;                     // the last run could not list it at all: all its rows count as stale
+  std::optional<WallTime> last_complete;  // end of the last complete scan
   RunId last_run;
-  std::string filters;                     // version of the filters that the rows were judged by; empty: unknown
+  std::string filters;  // version of the filters that the rows were judged by; empty: unknown
 };
 
 enum class ResourceState : std::uint8_t { kPresent, kStale, kMissing, kVanished, kFiltered };
@@ -65,11 +65,11 @@ std::string_view resource_state_name(ResourceState state);
 /// One entry of a scan's index: what deciding "known and unchanged" needs, without a read of the row.
 struct IndexEntry {
   RowId row = 0;
-  Hash128 key;              // hash128 of the native id
-  Hash128 content;          // hash128 of the canonical properties
-  std::uint64_t uid = 0;    // low half of hash128 of the uid, 0: none
+  Hash128 key;            // hash128 of the native id
+  Hash128 content;        // hash128 of the canonical properties
+  std::uint64_t uid = 0;  // low half of hash128 of the uid, 0: none
   RowId parent = 0;
-  bool stale = false;       // the row's own mark, not the scan's
+  bool stale = false;  // the row's own mark, not the scan's
   bool managed = false;
 };
 
@@ -120,31 +120,31 @@ struct HistoryEntry {
 };
 
 struct ResourceQuery {
-  std::string text;                 // substring of label or native id, case-insensitive
-  std::string target, type;         // names; empty: any
+  std::string text;          // substring of label or native id, case-insensitive
+  std::string target, type;  // names; empty: any
   std::optional<bool> managed;
   bool drifted_only = false;
   std::optional<ResourceState> state;  // none: present, stale and missing
-  RowId after = 0;                  // cursor: rows above
+  RowId after = 0;                     // cursor: rows above
   std::size_t limit = 1000;
 };
 
 struct EventRow {
   std::uint64_t sequence = 0;  // given by the store, without gaps
   WallTime at;
-  std::string ns;              // empty: none
-  std::string what;            // class and what: `resource.discovered`
-  std::string subject;         // what it is about: resource or job id, target name, worker id, run id
+  std::string ns;       // empty: none
+  std::string what;     // class and what: `resource.discovered`
+  std::string subject;  // what it is about: resource or job id, target name, worker id, run id
   JsonText data;
 };
 
 struct RunRow {
   RunId id;
-  std::string state;      // queued, running, complete, partial, failed
-  std::string trigger;    // start, interval, user, drift
-  JsonText scope;         // {"targets":[…],"types":[…]}
+  std::string state;    // queued, running, complete, partial, failed
+  std::string trigger;  // start, interval, user, drift
+  JsonText scope;       // {"targets":[…],"types":[…]}
   std::optional<WallTime> started_at, finished_at;
-  JsonText report;        // the contract's report object; {} while it runs
+  JsonText report;  // the contract's report object; {} while it runs
 };
 
 struct ManifestRow {
@@ -176,7 +176,7 @@ class Store {
 
   // targets and scans
   virtual Result<std::vector<TargetRow>> targets() = 0;
-  virtual Result<void> put_target(const TargetRow& target) = 0;  // by id; all fields but `resources`
+  virtual Result<void> put_target(const TargetRow& target) = 0;                     // by id; all fields but `resources`
   virtual Result<ScanRow> scan(const TargetId& target, std::string_view type) = 0;  // made when it is not there
   virtual Result<std::vector<ScanRow>> scans(const TargetId& target) = 0;
   virtual Result<void> put_scan(const ScanRow& scan) = 0;

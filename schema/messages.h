@@ -111,9 +111,7 @@ struct InspectJob {
   bool operator==(const InspectJob&) const = default;
 };
 
-enum class CallKind : std::uint16_t {
-  kCheck, kDiff, kInvoke, kTransform, kContribute, kSelect, kAct, kRecover
-};
+enum class CallKind : std::uint16_t { kCheck, kDiff, kInvoke, kTransform, kContribute, kSelect, kAct, kRecover };
 
 struct CallJob {
   CallKind kind = CallKind::kCheck;
@@ -123,8 +121,7 @@ struct CallJob {
   bool operator==(const CallJob&) const = default;
 };
 
-using JobOperation =
-    std::variant<ListJob, ReadJob, CreateJob, UpdateJob, DeleteJob, StatusJob, InspectJob, CallJob>;
+using JobOperation = std::variant<ListJob, ReadJob, CreateJob, UpdateJob, DeleteJob, StatusJob, InspectJob, CallJob>;
 
 enum class Priority : std::uint16_t { kDiscovery, kDrift, kStatus, kCommand };
 

@@ -30,8 +30,8 @@ Errc code_named(std::string_view name) {
   return it == kCodes.end() ? Errc::kInternalFailure : *it;
 }
 
-/// The error that an answer carries; none when it is a good one.
-std::optional<Error> api_error(std::string_view answer) {
+/// The error that an answer to `verb` carries; none when it is a good one.
+std::optional<Error> api_error(std::string_view answer, std::string_view verb) {
   simdjson::ondemand::parser parser;
   const simdjson::padded_string padded(answer);
   simdjson::ondemand::document document;
@@ -46,7 +46,8 @@ std::optional<Error> api_error(std::string_view answer) {
   Error error;
   error.code = code_named(body.value("code", ""));
   error.message = body.value("message", "refused");
-  if (const std::string where = body.value("where", ""); !where.empty()) error.message += " (" + where + ")";
+  const std::string where = body.value("where", "");
+  if (!where.empty() && where != verb) error.message += " (" + where + ")";
   return error;
 }
 
@@ -81,7 +82,11 @@ Result<std::string> NatsClient::ask(std::string_view verb, Json request) {
   const auto deadline = steady_clock::now() + timeout_;
   if (auto sent = bus_->publish(message); !sent) return sent.error();
   while (true) {
-    if (auto answer = take_messages(message.reply)) return std::move(*answer);
+    if (auto answer = take_messages(message.reply)) {
+      if (!*answer) return answer->error();
+      auto error = api_error(**answer, verb);
+      return error ? Result<std::string>(std::move(*error)) : std::move(*answer);
+    }
     if (steady_clock::now() >= deadline) break;
     bus_->wait(deadline);
   }
@@ -102,8 +107,7 @@ std::optional<Result<std::string>> NatsClient::take_messages(std::string_view ex
         answer = Error{Errc::kNoResponders,
                        "no coordinator with prefix " + prefix_ + " answers at " + url_ + "; " + remedy()};
       } else if (message.subject == expected) {
-        auto error = api_error(message.data);
-        answer = error ? Result<std::string>(std::move(*error)) : Result<std::string>(std::string(message.data));
+        answer = std::string(message.data);
       }
     }
     messages.clear();

@@ -106,9 +106,8 @@ bool matches_event_type(const std::string& pattern, const std::string& type) {
 int events(Client& client, Screen& screen, const EventsOptions& options, const Interrupted& interrupted) {
   EventFeed feed(client, screen, options);
   const auto done = options.follow ? follow(client, feed, options, interrupted) : feed.catch_up(options.since);
-  const bool written = feed.finish();
   if (!done) return report(screen, done.error());
-  return written ? 0 : 1;
+  return feed.finish() ? 0 : 1;
 }
 
 }  // namespace muster::cli

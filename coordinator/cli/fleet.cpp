@@ -77,7 +77,9 @@ void show_status(Screen& screen, const Json& status) {
   }
   if (const auto runs = status.find("runs"); runs != status.end() && runs->is_object()) {
     std::string text;
-    for (const auto& [name, value] : runs->items()) text += (text.empty() ? "" : ", ") + name + " " + plain(value);
+    for (const auto& [name, value] : runs->items()) {
+      if (!value.is_null()) text += (text.empty() ? "" : ", ") + name + " " + plain(value);
+    }
     line("runs", text);
   }
   const auto verdict = [](const Json& check) { return std::string(check.value("ok", false) ? "ok" : "failed"); };

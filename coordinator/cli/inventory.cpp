@@ -14,6 +14,12 @@ std::string state_text(const Json& resource) {
   return field(resource, "state") + (drift ? ", drifted" : "");
 }
 
+/// The label, where it tells more than the native id.
+std::string other_label(const Json& resource) {
+  std::string label = field(resource, "label");
+  return label == field(resource, "native_id") ? std::string() : label;
+}
+
 /// What names one resource in a request.
 Result<Json> name_of(const std::string& which) {
   const std::size_t first = which.find('/');
@@ -76,7 +82,7 @@ int resources(Client& client, Screen& screen, const ResourcesOptions& options) {
   if (options.limit > 0) request["limit"] = std::min(options.limit, kPage);
   ListWriter list(screen,
                   {column("ID", "id"), column("TARGET", "target"), column("TYPE", "type"),
-                   column("NATIVE ID", "native_id"), column("LABEL", "label"), {"STATE", state_text}},
+                   column("NATIVE ID", "native_id"), {"LABEL", other_label}, {"STATE", state_text}},
                   filtered ? "no resource matches" : "no resources yet: `muster discover --wait` takes an inventory");
   std::uint64_t left = options.limit;
   bool writable = true;

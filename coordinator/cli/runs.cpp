@@ -32,10 +32,11 @@ Column sum_column(std::string header, const char* name) {
   return {std::move(header), [name](const Json& run) { return std::to_string(sum(run, name)); }, Align::kRight};
 }
 
-std::string seconds(const Json& run) {
-  const auto duration = run.find("duration_ms");
-  if (duration == run.end() || !duration->is_number()) return {};
-  return fmt::format("{:.1f} s", duration->get<double>() / 1000);
+std::string duration(const Json& run) {
+  const auto ms = run.find("duration_ms");
+  if (ms == run.end() || !ms->is_number_unsigned()) return {};
+  if (*ms < 1000) return plain(*ms) + " ms";
+  return fmt::format("{:.1f} s", ms->get<double>() / 1000);
 }
 
 std::string progress_line(const Json& run) {
@@ -50,7 +51,7 @@ std::string progress_line(const Json& run) {
 void show_run(Screen& screen, const Json& run) {
   const std::string trigger = field(run, "trigger");
   screen.out << "run " << escape(field(run, "run")) << ": " << escape(field(run, "state"));
-  if (const std::string duration = seconds(run); !duration.empty()) screen.out << " after " << duration;
+  if (const std::string took = duration(run); !took.empty()) screen.out << " after " << took;
   if (!trigger.empty()) screen.out << ", trigger " << escape(trigger);
   if (const std::string waiting = field(run, "waiting"); !waiting.empty()) screen.out << "; " << escape(waiting);
   screen.out << '\n';
@@ -119,7 +120,7 @@ int discover(Client& client, Screen& screen, const DiscoverOptions& options, con
 int runs(Client& client, Screen& screen, std::uint64_t limit) {
   ListWriter list(screen,
                   {column("RUN", "run"), column("STATE", "state"), column("TRIGGER", "trigger"),
-                   column("STARTED", "started_at"), {"TOOK", seconds, Align::kRight}, sum_column("LISTED", "listed"),
+                   column("STARTED", "started_at"), {"TOOK", duration, Align::kRight}, sum_column("LISTED", "listed"),
                    sum_column("NEW", "new"), sum_column("CHANGED", "changed"), sum_column("MISSING", "missing"),
                    sum_column("ERRORS", "errors")},
                   "no runs yet: `muster discover` starts one");

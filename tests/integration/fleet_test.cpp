@@ -29,9 +29,10 @@ std::string newest_run(const LiveFleet& fleet) {
 
 bool ends(const LiveFleet& fleet, const std::string& run, const std::string& state) {
   return LiveFleet::eventually([&] {
-    const auto now = state_of(fleet, run);
-    return now == state || now == "complete" || now == "partial" || now == "failed";
-  }) && state_of(fleet, run) == state;
+           const auto now = state_of(fleet, run);
+           return now == state || now == "complete" || now == "partial" || now == "failed";
+         }) &&
+         state_of(fleet, run) == state;
 }
 
 std::size_t events_of(const LiveFleet& fleet, const std::string& type) {
@@ -40,7 +41,9 @@ std::size_t events_of(const LiveFleet& fleet, const std::string& type) {
   return count;
 }
 
-void touch(const std::filesystem::path& path) { std::ofstream(path) << path.native(); }
+void touch(const std::filesystem::path& path) {
+  std::ofstream(path) << path.native();
+}
 
 }  // namespace
 
@@ -49,7 +52,8 @@ TEST_CASE("a directory tree with odd names is known exactly, and a second run fi
   const auto root = fleet.directory() / "tree";
   std::filesystem::create_directories(root / "with space" / "deep");
   std::set<std::string> names{root.string(), (root / "with space").string(), (root / "with space" / "deep").string()};
-  for (const std::string name : {"plain", "two words", "line\nbreak", "\"quoted\"", "it's", "100%", "umlaut-\xC3\xA4"}) {
+  for (const std::string name :
+       {"plain", "two words", "line\nbreak", "\"quoted\"", "it's", "100%", "umlaut-\xC3\xA4"}) {
     touch(root / name);
     names.insert((root / name).string());
   }
@@ -59,9 +63,9 @@ TEST_CASE("a directory tree with odd names is known exactly, and a second run fi
   names.insert((root / "bad-%FF").string());
   std::filesystem::create_symlink("/nowhere", root / "link");
   names.insert((root / "link").string());
-  std::ofstream(fleet.directory() / "muster.yaml") << "workers: [{plugin: fs, count: 2}]\n"
-                                                   << "targets: [{name: tree, namespace: FS, config: {root: \""
-                                                   << root.string() << "\"}}]\n";
+  std::ofstream(fleet.directory() / "muster.yaml")
+      << "workers: [{plugin: fs, count: 2}]\n"
+      << "targets: [{name: tree, namespace: FS, config: {root: \"" << root.string() << "\"}}]\n";
   fleet.start();
   REQUIRE(ends(fleet, newest_run(fleet), "complete"));
   std::set<std::string> found;

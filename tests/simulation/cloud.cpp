@@ -57,7 +57,8 @@ void Cloud::churn(std::size_t acts) {
         if (!id.empty()) remove(type, id);
         break;
       case 2:
-        if (type == "SIM::Item" && !id.empty() && !types_["SIM::Box"].empty()) types_[type][id].parent = any("SIM::Box");
+        if (type == "SIM::Item" && !id.empty() && !types_["SIM::Box"].empty())
+          types_[type][id].parent = any("SIM::Box");
         break;
       default:
         if (!id.empty()) ++types_[type][id].version;
@@ -75,12 +76,20 @@ Json Cloud::properties(const std::string& type, const std::string& id, const Thi
 }
 
 PluginInfo Cloud::plugin_info() {
-  return {.name = "sim", .ns = "SIM", .version = "1.0.0", .description = "the cloud of a simulation",
-          .max_requests_per_second = 0, .label_query = "$.name", .filters = {}, .config_schema = R"({"type":"object"})"};
+  return {.name = "sim",
+          .ns = "SIM",
+          .version = "1.0.0",
+          .description = "the cloud of a simulation",
+          .max_requests_per_second = 0,
+          .label_query = "$.name",
+          .filters = {},
+          .config_schema = R"({"type":"object"})"};
 }
 
 void Cloud::serve(Plugin& plugin, Random& random, double error_rate) const {
-  const auto fails = [&random, limit = static_cast<std::uint64_t>(error_rate * 1000)] { return random.below(1000) < limit; };
+  const auto fails = [&random, limit = static_cast<std::uint64_t>(error_rate * 1000)] {
+    return random.below(1000) < limit;
+  };
   plugin.inspect([](const InspectRequest&, JobContext&) -> Result<Inspection> { return Inspection{"sim-1", {}, {}}; });
   for (const auto& [name, things] : types_) {
     TypeInfo info;

@@ -13,7 +13,7 @@ namespace muster::sim {
 namespace {
 
 constexpr std::size_t kWorkers = 3;
-constexpr Millis kRunLimit{3'600'000};  // of virtual time, for everything that is on its way to end
+constexpr Millis kRunLimit{3'600'000};   // of virtual time, for everything that is on its way to end
 constexpr int kMaxTurnsAtOnce = 20'000;  // without time passing: more of them is a loop that does not move
 
 /// Runs plugin code inline, when its virtual time has come.
@@ -43,7 +43,8 @@ class VirtualExecutor final : public Executor {
 
 struct Fleet::WorkerProcess {
   WorkerProcess(Fleet& fleet, std::size_t index)
-      : plugin(Cloud::plugin_info()), executor(fleet.clock_, fleet.random_),
+      : plugin(Cloud::plugin_info()),
+        executor(fleet.clock_, fleet.random_),
         bus(fleet.broker_.connect("worker-" + std::to_string(index))) {
     fleet.cloud_.serve(plugin, fleet.random_, fleet.faults_.error_rate);
     WorkerCore::Options options;
@@ -165,21 +166,31 @@ void Fleet::perform(const Act& act) {
     return workers_[act.who] ? workers_[act.who]->bus.get() : nullptr;
   };
   switch (act.kind) {
-    case Act::Kind::kWorkerCrash: workers_[act.who].reset(); break;
-    case Act::Kind::kWorkerStart: start_worker(act.who); break;
+    case Act::Kind::kWorkerCrash:
+      workers_[act.who].reset();
+      break;
+    case Act::Kind::kWorkerStart:
+      start_worker(act.who);
+      break;
     case Act::Kind::kCoordinatorCrash:
       coordinator_.reset();
       store_->rollback();  // what was not committed dies with the process
       break;
-    case Act::Kind::kCoordinatorStart: start_coordinator(); break;
+    case Act::Kind::kCoordinatorStart:
+      start_coordinator();
+      break;
     case Act::Kind::kDisconnect:
       if (auto* connection = bus()) connection->disconnect();
       break;
     case Act::Kind::kReconnect:
       if (auto* connection = bus(); connection != nullptr && !connection->status().connected) connection->reconnect();
       break;
-    case Act::Kind::kChurn: cloud_.churn(1 + random_.below(20)); break;
-    case Act::Kind::kTrigger: trigger(); break;
+    case Act::Kind::kChurn:
+      cloud_.churn(1 + random_.below(20));
+      break;
+    case Act::Kind::kTrigger:
+      trigger();
+      break;
   }
 }
 
@@ -256,7 +267,8 @@ std::optional<std::string> Fleet::run() {
     const auto ended = [&] { return must(store_->runs({}, 1)).front().id != before && all_runs_ended(); };
     if (auto fault = pass(ended, kRunLimit, "the end of the last run")) return fault;
     if (must(store_->runs({}, 1)).front().state == "complete") break;
-    if (attempt == 19) return "no run is complete though the world stands still: " + must(store_->runs({}, 1)).front().report;
+    if (attempt == 19)
+      return "no run is complete though the world stands still: " + must(store_->runs({}, 1)).front().report;
   }
   if (auto fault = check_inventory()) return fault;
   return check_events();
@@ -280,7 +292,8 @@ std::optional<std::string> Fleet::check_inventory() {
       const auto row = rows[type].find(id);
       if (row == rows[type].end()) return "lost: " + type + " " + id;
       const auto truth = Cloud::properties(type, id, thing).dump();
-      if (row->second != truth) return "wrong: " + type + " " + id + " is " + truth + ", the inventory has " + row->second;
+      if (row->second != truth)
+        return "wrong: " + type + " " + id + " is " + truth + ", the inventory has " + row->second;
       rows[type].erase(row);
     }
     if (!rows[type].empty()) return "still there: " + type + " " + rows[type].begin()->first;
@@ -311,15 +324,17 @@ std::optional<std::string> Fleet::check_events() {
   const auto rows = std::ranges::count_if(listed, [](const auto& entry) { return entry.second == 1; });
   std::size_t things = 0;
   for (const auto& [type, all] : cloud_.types()) things += all.size();
-  if (static_cast<std::size_t>(rows) != things) return fmt::format("events speak of {} resources, there are {}", rows, things);
+  if (static_cast<std::size_t>(rows) != things)
+    return fmt::format("events speak of {} resources, there are {}", rows, things);
   return std::nullopt;
 }
 
 std::string Fleet::describe() const {
-  return fmt::format("loss={} duplication={} delay={}ms errors={} worker_crashes={} coordinator_crashes={} "
-                     "disconnections={} churns={}",
-                     faults_.loss, faults_.duplication, faults_.delay.count(), faults_.error_rate,
-                     faults_.worker_crashes, faults_.coordinator_crashes, faults_.disconnections, faults_.churns);
+  return fmt::format(
+      "loss={} duplication={} delay={}ms errors={} worker_crashes={} coordinator_crashes={} "
+      "disconnections={} churns={}",
+      faults_.loss, faults_.duplication, faults_.delay.count(), faults_.error_rate, faults_.worker_crashes,
+      faults_.coordinator_crashes, faults_.disconnections, faults_.churns);
 }
 
 }  // namespace muster::sim

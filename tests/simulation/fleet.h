@@ -19,14 +19,14 @@ namespace muster::sim {
 
 /// What goes wrong in one simulation; all of it drawn from its seed.
 struct Faults {
-  double loss = 0;          // share of messages that never arrive
-  double duplication = 0;   // share that arrives twice
-  Millis delay{0};          // of each message, at most
-  double error_rate = 0;    // share of plugin calls that fail with a retriable error
+  double loss = 0;         // share of messages that never arrive
+  double duplication = 0;  // share that arrives twice
+  Millis delay{0};         // of each message, at most
+  double error_rate = 0;   // share of plugin calls that fail with a retriable error
   int worker_crashes = 0;
   int coordinator_crashes = 0;
-  int disconnections = 0;   // of a process from the bus, for up to three seconds
-  int churns = 0;           // changes of the cloud while runs are on their way
+  int disconnections = 0;  // of a process from the bus, for up to three seconds
+  int churns = 0;          // changes of the cloud while runs are on their way
 };
 
 /// A whole fleet in one thread under virtual time: the real coordinator, real worker cores and a real plugin, over the
@@ -46,8 +46,16 @@ class Fleet {
   struct WorkerProcess;
   struct CoordinatorProcess;
   struct Act {
-    enum class Kind : std::uint8_t { kWorkerCrash, kWorkerStart, kCoordinatorCrash, kCoordinatorStart, kDisconnect,
-                                     kReconnect, kChurn, kTrigger };
+    enum class Kind : std::uint8_t {
+      kWorkerCrash,
+      kWorkerStart,
+      kCoordinatorCrash,
+      kCoordinatorStart,
+      kDisconnect,
+      kReconnect,
+      kChurn,
+      kTrigger
+    };
     Kind kind;
     std::size_t who = 0;
   };

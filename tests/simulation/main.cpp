@@ -3,10 +3,10 @@
 #include <iostream>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
 
 #include "simulation/fleet.h"
 
@@ -32,8 +32,9 @@ bool parse(const std::string& text, Seeds& seeds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Simulates whole fleets under virtual time and checks that nothing is lost, doubled or invented.\n"
-               "Example: muster_sim --seeds 1..1000"};
+  CLI::App app{
+      "Simulates whole fleets under virtual time and checks that nothing is lost, doubled or invented.\n"
+      "Example: muster_sim --seeds 1..1000"};
   std::string text = "1..100";
   bool verbose = false;
   app.add_option("--seeds", text, "A..B (inclusive) or one seed")->capture_default_str();

@@ -118,7 +118,8 @@ std::vector<pid_t> LiveFleet::processes(const std::string& what) const {
     std::string skipped;
     pid_t parent = 0;
     stat >> skipped >> skipped >> skipped >> parent;  // pid (name) state ppid; none of our names has a blank
-    if (parent == up_ && slurp(entry.path() / "cmdline").find(what) != std::string::npos) found.push_back(std::stoi(name));
+    if (parent == up_ && slurp(entry.path() / "cmdline").find(what) != std::string::npos)
+      found.push_back(std::stoi(name));
   }
   return found;
 }
@@ -137,6 +138,8 @@ bool LiveFleet::eventually(const std::function<bool()>& done) {
   return true;
 }
 
-std::string LiveFleet::log() const { return slurp(directory_ / "up.out") + slurp(directory_ / "up.err") + slurp(directory_ / "cli.err"); }
+std::string LiveFleet::log() const {
+  return slurp(directory_ / "up.out") + slurp(directory_ / "up.err") + slurp(directory_ / "cli.err");
+}
 
 }  // namespace muster::test

@@ -48,11 +48,11 @@ struct Message {
 
 struct BusStatus {
   bool connected = false;
-  bool closed = false;              // for good: close() was called, or the credentials are refused for good
-  std::uint64_t connections = 0;    // grows with each successful (re)connect
-  std::size_t max_payload = 1 << 20;  // bytes, as the server states it
+  bool closed = false;                    // for good: close() was called, or the credentials are refused for good
+  std::uint64_t connections = 0;          // grows with each successful (re)connect
+  std::size_t max_payload = 1 << 20;      // bytes, as the server states it
   std::uint64_t slow_consumer_drops = 0;  // messages lost because they were not read in time
-  std::uint64_t errors = 0;         // asynchronous errors (permissions, ...)
+  std::uint64_t errors = 0;               // asynchronous errors (permissions, ...)
   std::string last_error;
 };
 

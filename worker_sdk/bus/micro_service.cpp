@@ -72,9 +72,8 @@ std::string MicroService::answer(Verb verb, const Stats& stats) const {
             {"id", description_.id},
             {"version", description_.version},
             {"metadata", description_.metadata}};
-  Json endpoint{{"name", description_.endpoint},
-                {"subject", description_.subject},
-                {"queue_group", description_.queue_group}};
+  Json endpoint{
+      {"name", description_.endpoint}, {"subject", description_.subject}, {"queue_group", description_.queue_group}};
   switch (verb) {
     case Verb::kPing:
       json["type"] = "io.nats.micro.v1.ping_response";
@@ -92,7 +91,8 @@ std::string MicroService::answer(Verb verb, const Stats& stats) const {
       endpoint["num_errors"] = stats.errors;
       endpoint["last_error"] = stats.last_error;
       endpoint["processing_time"] = stats.processing.count();
-      endpoint["average_processing_time"] = stats.requests == 0 ? 0 : stats.processing.count() / static_cast<std::int64_t>(stats.requests);
+      endpoint["average_processing_time"] =
+          stats.requests == 0 ? 0 : stats.processing.count() / static_cast<std::int64_t>(stats.requests);
       endpoint["data"] = stats.data;
       json["endpoints"] = Json::array({endpoint});
       break;

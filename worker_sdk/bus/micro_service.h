@@ -29,7 +29,7 @@ class MicroService {
   struct Stats {
     std::uint64_t requests = 0, errors = 0;
     std::string last_error;
-    std::chrono::nanoseconds processing{0};  // of all requests together
+    std::chrono::nanoseconds processing{0};          // of all requests together
     nlohmann::json data = nlohmann::json::object();  // whatever else is counted
   };
 

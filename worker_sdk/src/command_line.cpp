@@ -35,13 +35,16 @@ std::string url_of_data_dir(const std::filesystem::path& data_dir) {
 }
 
 CLI::Validator check(bool (*valid)(std::string_view), const char* what) {
-  return {[valid, what](std::string& text) { return valid(text) ? std::string() : "'" + text + "' is no " + what; }, ""};
+  return {[valid, what](std::string& text) { return valid(text) ? std::string() : "'" + text + "' is no " + what; },
+          ""};
 }
 
 std::string about(const PluginInfo& plugin, const std::string& program) {
   return (plugin.description.empty() ? "Worker of namespace " + plugin.ns : plugin.description) +
-         "\n\nServes the types of " + plugin.ns + " to a Muster fleet: announces itself on NATS, runs the jobs it is sent, "
-         "drains on SIGTERM.\n\nExample:\n  " + program + " --nats nats://bus.example:4222 --slots 8 --allow-env 'PG_*'";
+         "\n\nServes the types of " + plugin.ns +
+         " to a Muster fleet: announces itself on NATS, runs the jobs it is sent, "
+         "drains on SIGTERM.\n\nExample:\n  " +
+         program + " --nats nats://bus.example:4222 --slots 8 --allow-env 'PG_*'";
 }
 
 }  // namespace
@@ -67,7 +70,9 @@ std::variant<WorkerOptions, int> parse_command_line(int argc, const char* const*
       ->capture_default_str()
       ->check(check(valid_namespace, "pool"));
   app.add_option("--slots", options.slots, "Jobs to run at once")->capture_default_str()->check(CLI::Range(1, 1024));
-  app.add_option("--data-dir", data_dir, "Where nats.url is looked for")->envname("MUSTER_DATA_DIR")->capture_default_str();
+  app.add_option("--data-dir", data_dir, "Where nats.url is looked for")
+      ->envname("MUSTER_DATA_DIR")
+      ->capture_default_str();
   app.add_option("--creds", options.nats.creds, "NATS credentials file")->check(CLI::ExistingFile);
   app.add_option("--nkey-seed", options.nats.nkey_seed, "File with an NKey seed")->check(CLI::ExistingFile);
   app.add_option("--tls-ca", options.nats.tls_ca, "PEM file of the certificate authority")->check(CLI::ExistingFile);
@@ -75,7 +80,8 @@ std::variant<WorkerOptions, int> parse_command_line(int argc, const char* const*
   app.add_option("--tls-key", options.nats.tls_key, "PEM file of its key")->check(CLI::ExistingFile);
   app.add_option("--allow-env", options.secrets.env, "Variables that configuration may refer to; * matches any text");
   app.add_option("--allow-file", options.secrets.files, "Directories whose files configuration may refer to");
-  app.add_option("--secret-dir", options.secrets.secret_dir, "Directory of ${secret:NAME}")->check(CLI::ExistingDirectory);
+  app.add_option("--secret-dir", options.secrets.secret_dir, "Directory of ${secret:NAME}")
+      ->check(CLI::ExistingDirectory);
   app.add_flag("--manifest", print_manifest, "Print what the plugin announces as JSON, and exit");
   app.add_flag("-v,--verbose", verbose, "Log each message");
   app.add_flag("-q,--quiet", quiet, "Log warnings and errors only")->excludes("--verbose");

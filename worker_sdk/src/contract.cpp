@@ -11,7 +11,9 @@ namespace {
 constexpr std::size_t kMaxMessageBytes = 4 * 1024;
 constexpr std::size_t kMaxSystemBytes = 4 * 1024;
 
-std::string quote(std::string_view text) { return "'" + presentable(text) + "'"; }
+std::string quote(std::string_view text) {
+  return "'" + presentable(text) + "'";
+}
 
 void shorten(std::string& text, std::size_t limit) {
   if (text.size() <= limit) return;
@@ -19,7 +21,9 @@ void shorten(std::string& text, std::size_t limit) {
   text.resize(limit);
 }
 
-bool is_text(std::string_view text, std::size_t limit) { return text.size() <= limit && valid_utf8(text); }
+bool is_text(std::string_view text, std::size_t limit) {
+  return text.size() <= limit && valid_utf8(text);
+}
 
 bool is_object(std::string_view json) {
   return json.size() >= 2 && json.front() == '{' && json.back() == '}' && valid_utf8(json);
@@ -41,7 +45,9 @@ Item checked_item(Resource resource, JsonText properties) {
 
 }  // namespace
 
-std::string presentable(std::string_view text) { return valid_utf8(text) ? std::string(text) : percent_encode(text); }
+std::string presentable(std::string_view text) {
+  return valid_utf8(text) ? std::string(text) : percent_encode(text);
+}
 
 void shorten_messages(JobResult& result) {
   if (auto* error = std::get_if<Error>(&result)) {

@@ -57,13 +57,27 @@ Errc errc_of(int number) {
 
 }  // namespace
 
-Error failure(Errc code, std::string message) { return Error{.code = code, .message = std::move(message)}; }
-Error not_found(std::string message) { return failure(Errc::kNotFound, std::move(message)); }
-Error already_exists(std::string message) { return failure(Errc::kAlreadyExists, std::move(message)); }
-Error invalid_request(std::string message) { return failure(Errc::kInvalidRequest, std::move(message)); }
-Error unsupported(std::string message) { return failure(Errc::kUnsupported, std::move(message)); }
-Error access_denied(std::string message) { return failure(Errc::kAccessDenied, std::move(message)); }
-Error unavailable(std::string message) { return failure(Errc::kServiceUnavailable, std::move(message)); }
+Error failure(Errc code, std::string message) {
+  return Error{.code = code, .message = std::move(message)};
+}
+Error not_found(std::string message) {
+  return failure(Errc::kNotFound, std::move(message));
+}
+Error already_exists(std::string message) {
+  return failure(Errc::kAlreadyExists, std::move(message));
+}
+Error invalid_request(std::string message) {
+  return failure(Errc::kInvalidRequest, std::move(message));
+}
+Error unsupported(std::string message) {
+  return failure(Errc::kUnsupported, std::move(message));
+}
+Error access_denied(std::string message) {
+  return failure(Errc::kAccessDenied, std::move(message));
+}
+Error unavailable(std::string message) {
+  return failure(Errc::kServiceUnavailable, std::move(message));
+}
 
 Error throttled(std::string message, Millis retry_after) {
   return Error{.code = Errc::kThrottling, .message = std::move(message), .retry_after = retry_after};

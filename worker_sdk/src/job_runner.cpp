@@ -57,8 +57,8 @@ class RunningContext final : public JobContext {
   [[nodiscard]] spdlog::logger& log() override {
     std::call_once(log_made_, [this] {
       auto keys = "job=" + job_.id.value + " token=" + job_.token.value + " target=" + job_.target.name + " ";
-      log_ = std::make_unique<spdlog::logger>(
-          parent_.name(), std::make_shared<JobSink>(parent_.sinks(), std::move(keys), redactor_));
+      log_ = std::make_unique<spdlog::logger>(parent_.name(),
+                                              std::make_shared<JobSink>(parent_.sinks(), std::move(keys), redactor_));
       log_->set_level(parent_.level());
       log_->flush_on(parent_.flush_level());
     });
@@ -107,9 +107,8 @@ Result<std::shared_ptr<const JobRunner::Config>> JobRunner::config_of(const Targ
   const std::lock_guard lock(mutex_);
   std::erase_if(cache_, [&](const auto& entry) { return entry.second.expires <= now; });
   if (cache_.size() >= kMaxConfigs) {
-    cache_.erase(std::min_element(cache_.begin(), cache_.end(), [](const auto& a, const auto& b) {
-      return a.second.expires < b.second.expires;
-    }));
+    cache_.erase(std::min_element(cache_.begin(), cache_.end(),
+                                  [](const auto& a, const auto& b) { return a.second.expires < b.second.expires; }));
   }
   cache_[target.id] = {target.config, config, now + kConfigTtl};
   return config;

@@ -40,7 +40,7 @@ class JobRunner {
   const Plugin& plugin_;
   const SecretPolicy secrets_;
   const std::shared_ptr<spdlog::logger> log_;
-  std::mutex mutex_;                   // of cache_
+  std::mutex mutex_;                  // of cache_
   std::map<TargetId, Cached> cache_;  // a small job does not parse JSON; secrets are read anew each minute
 };
 

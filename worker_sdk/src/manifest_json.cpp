@@ -6,7 +6,8 @@
 namespace muster {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOperations = {"list", "read", "create", "update", "delete", "status", "check", "diff"};
+constexpr std::array<std::string_view, 8> kOperations = {"list",   "read",   "create", "update",
+                                                         "delete", "status", "check",  "diff"};
 constexpr std::array<std::string_view, 4> kMatchOps = {"eq", "contains", "regex", "exists"};
 
 /// JSON text as a value; what is no JSON as a string, so that its author sees it.
@@ -35,7 +36,8 @@ Json to_json(const MatchFilter& filter) {
 
 Json to_json(const TypeDescriptor& type) {
   Json operations = Json::array();
-  for (const Operation operation : type.operations) operations.push_back(kOperations.at(static_cast<std::size_t>(operation)));
+  for (const Operation operation : type.operations)
+    operations.push_back(kOperations.at(static_cast<std::size_t>(operation)));
   Json parameters = Json::object();
   for (const ParentParameter& parameter : type.parent_parameters) parameters[parameter.name] = parameter.property;
   Json examples = Json::array();
@@ -63,14 +65,10 @@ Json to_json(const Manifest& manifest) {
   for (const TypeDescriptor& type : manifest.types) types.push_back(to_json(type));
   Json filters = Json::array();
   for (const MatchFilter& filter : manifest.filters) filters.push_back(to_json(filter));
-  return {{"plugin", manifest.plugin},
-          {"namespace", manifest.ns},
-          {"version", manifest.version},
-          {"description", manifest.description},
-          {"types", std::move(types)},
-          {"label_query", manifest.label_query},
-          {"filters", std::move(filters)},
-          {"config_schema", value_of(manifest.config_schema)}};
+  return {{"plugin", manifest.plugin},     {"namespace", manifest.ns},
+          {"version", manifest.version},   {"description", manifest.description},
+          {"types", std::move(types)},     {"label_query", manifest.label_query},
+          {"filters", std::move(filters)}, {"config_schema", value_of(manifest.config_schema)}};
 }
 
 }  // namespace muster

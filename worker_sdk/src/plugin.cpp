@@ -38,8 +38,10 @@ void check_type(const PluginInfo& plugin, const TypeDescriptor& type) {
   check_json_object(plugin, type.schema, "schema of " + type.name);
   for (const JsonText& example : type.examples) check_json_object(plugin, example, "example of " + type.name);
   if (type.operations.empty()) wrong("no function is given");
-  const bool lists = std::find(type.operations.begin(), type.operations.end(), Operation::kList) != type.operations.end();
-  const bool reads = std::find(type.operations.begin(), type.operations.end(), Operation::kRead) != type.operations.end();
+  const bool lists =
+      std::find(type.operations.begin(), type.operations.end(), Operation::kList) != type.operations.end();
+  const bool reads =
+      std::find(type.operations.begin(), type.operations.end(), Operation::kRead) != type.operations.end();
   if (lists && !reads && type.list_gives == ListGives::kIds) wrong("list gives ids only, and there is no read");
   if (type.parent.empty() && !type.parent_parameters.empty()) wrong("parent_parameters without a parent");
   if (type.read_batch > kMaxReadBatch) wrong("read_batch over 1000");
@@ -61,7 +63,9 @@ void check_parents(const PluginInfo& plugin, const std::vector<TypeDescriptor>& 
   }
 }
 
-TargetInfo target_info(const Job& job, const Json& config) { return {job.target.id.value, job.target.name, config}; }
+TargetInfo target_info(const Job& job, const Json& config) {
+  return {job.target.id.value, job.target.name, config};
+}
 
 std::optional<ParentInfo> parent_info(const std::optional<Parent>& parent) {
   if (!parent) return std::nullopt;

@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::string_view kHex = "0123456789ABCDEF";
 
-bool is_hex(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_hex(char c) {
+  return std::isxdigit(static_cast<unsigned char>(c)) != 0;
+}
 
 int hex_value(char c) {
   return c <= '9' ? c - '0' : std::toupper(static_cast<unsigned char>(c)) - 'A' + 10;

@@ -25,7 +25,8 @@ std::vector<Bytes> encode_in_parts(const JobReply& reply, std::size_t max_payloa
   if (whole.size() > kMaxReplyBytes || count > kMaxParts) {
     JobReply refused = envelope(reply);
     refused.calls = reply.calls;
-    refused.body = JobResult(Error{.code = Errc::kLimit, .message = "a result of " + std::to_string(whole.size()) + " bytes"});
+    refused.body =
+        JobResult(Error{.code = Errc::kLimit, .message = "a result of " + std::to_string(whole.size()) + " bytes"});
     return {encode(refused)};
   }
   std::vector<Bytes> parts;

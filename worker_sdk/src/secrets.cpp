@@ -13,7 +13,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxSecretBytes = 64 * 1024;
 
-Error denied(const std::string& reference, const std::string& why) { return access_denied(reference + ": " + why); }
+Error denied(const std::string& reference, const std::string& why) {
+  return access_denied(reference + ": " + why);
+}
 
 /// Whether `path` lies below `directory`; both canonical.
 bool lies_below(const fs::path& path, const fs::path& directory) {

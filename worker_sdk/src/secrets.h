@@ -32,9 +32,8 @@ Result<ResolvedDocument> resolve(const Document& document, const SecretPolicy& p
 /// Whether `name` matches `pattern`, in which `*` stands for any run of characters.
 bool matches_wildcard(std::string_view pattern, std::string_view name);
 
-/// Replaces secrets by `***` in what leaves a worker, which is UTF-8 and stays so. Values below four bytes are left: they
-/// would mask ordinary text.
-/// Thread: any.
+/// Replaces secrets by `***` in what leaves a worker, which is UTF-8 and stays so. Values below four bytes are left:
+/// they would mask ordinary text. Thread: any.
 class Redactor {
  public:
   Redactor() = default;

@@ -37,7 +37,9 @@ StopSignals::~StopSignals() {
   bus_to_wake = nullptr;
 }
 
-bool StopSignals::came() const { return signals_come.load() > 0; }
+bool StopSignals::came() const {
+  return signals_come.load() > 0;
+}
 
 void StopSignals::wake(NatsBus* bus) {
   bus_to_wake = bus;

@@ -20,7 +20,8 @@ class StopSignals {
   void wake(NatsBus* bus);
 
  private:
-  struct sigaction terminate_ {}, interrupt_{};  // what was set before
+  struct sigaction terminate_ {
+  }, interrupt_{};  // what was set before
 };
 
 }  // namespace muster

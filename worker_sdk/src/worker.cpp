@@ -20,17 +20,17 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kBatch = 256;        // messages handled in one turn of the loop
-constexpr Millis kDrainLimit{9500};        // the promise is 10 s
+constexpr std::size_t kBatch = 256;  // messages handled in one turn of the loop
+constexpr Millis kDrainLimit{9500};  // the promise is 10 s
 constexpr Millis kConnectAgain{1000};
 constexpr Millis kCloseTimeout{1000};
 
 std::shared_ptr<spdlog::logger> make_logger(const std::string& name, spdlog::level::level_enum level) {
   const char* no_color = std::getenv("NO_COLOR");
   const bool plain = no_color != nullptr && *no_color != '\0';
-  auto log = std::make_shared<spdlog::logger>(
-      name, std::make_shared<spdlog::sinks::stderr_color_sink_mt>(plain ? spdlog::color_mode::never
-                                                                        : spdlog::color_mode::automatic));
+  auto log =
+      std::make_shared<spdlog::logger>(name, std::make_shared<spdlog::sinks::stderr_color_sink_mt>(
+                                                 plain ? spdlog::color_mode::never : spdlog::color_mode::automatic));
   log->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %n %v", spdlog::pattern_time_type::utc);
   log->set_level(level);
   log->flush_on(level);
@@ -72,7 +72,8 @@ WorkerCore::Options core_options(const WorkerOptions& options, const Clock& cloc
 }
 
 /// The loop: what has come, what has ended, what is due.
-void run_loop(WorkerCore& core, NatsBus& bus, ThreadExecutor& executor, const StopSignals& signals, const Clock& clock) {
+void run_loop(WorkerCore& core, NatsBus& bus, ThreadExecutor& executor, const StopSignals& signals,
+              const Clock& clock) {
   std::vector<Message> batch;
   while (!core.ended() && !bus.status().closed) {
     bus.wait(core.next_due());
@@ -120,6 +121,8 @@ int Worker::run(int argc, char** argv) {
     const auto parsed = parse_command_line(argc, argv, *this);
     if (const int* status = std::get_if<int>(&parsed)) return *status;
     const auto& options = std::get<WorkerOptions>(parsed);
+    const NatsOptions& nats = options.nats;
+    bus_ = {nats.url, nats.creds, nats.nkey_seed, nats.tls_ca, nats.tls_cert, nats.tls_key};
     if (sodium_init() < 0) throw std::runtime_error("libsodium cannot be initialised");
     dup2(STDERR_FILENO, STDOUT_FILENO);  // whatever plugin code prints goes where the log goes
     std::signal(SIGPIPE, SIG_IGN);

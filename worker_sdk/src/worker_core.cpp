@@ -19,7 +19,7 @@ constexpr Millis kMaxBackoff{30'000};
 constexpr std::uint64_t kRollcallSpreadMs = 250;  // so that a fleet does not announce in one instant
 constexpr Millis kAcceptAfter{50};                // the protocol allows 100
 constexpr Millis kStopGrace{10'000};
-constexpr Millis kLeaveDelay{250};       // in the group after draining was said: what is on its way is answered `busy`
+constexpr Millis kLeaveDelay{250};        // in the group after draining was said: what is on its way is answered `busy`
 constexpr Millis kStopBeforeLimit{1500};  // of a drain
 constexpr Millis kComplainInterval{1000};
 constexpr std::size_t kRecentTokens = 4096;
@@ -359,8 +359,10 @@ void WorkerCore::begin(Slot& slot, TimePoint now) {
   slot.phase = Slot::Phase::kRunning;
   slot.begun = now;
   slot.stop = std::stop_source();
-  executor_.submit({slot.job->token, [runner = runner_, job = slot.job, stop = slot.stop.get_token(),
-                                      deadline = slot.deadline, now] { return runner->run(*job, stop, deadline, now); }});
+  auto run = [runner = runner_, job = slot.job, stop = slot.stop.get_token(), deadline = slot.deadline, now] {
+    return runner->run(*job, stop, deadline, now);
+  };
+  executor_.submit({slot.job->token, std::move(run)});
 }
 
 bool WorkerCore::stop(Slot& slot, Error why, TimePoint now) {
@@ -493,15 +495,10 @@ void WorkerCore::malformed(std::string_view what, const Error& error, TimePoint 
 
 MicroService::Stats WorkerCore::stats() const {
   MicroService::Stats stats = stats_;
-  stats.data = {{"state", state_name(state_)},
-                {"slots", options_.slots},
-                {"free", free_slots()},
-                {"stuck", stuck_slots()},
-                {"busy", counters_.busy},
-                {"duplicates", counters_.duplicates},
-                {"malformed", counters_.malformed},
-                {"foreign", counters_.foreign},
-                {"unsent", counters_.unsent}};
+  stats.data = {
+      {"state", state_name(state_)},      {"slots", options_.slots},      {"free", free_slots()},
+      {"stuck", stuck_slots()},           {"busy", counters_.busy},       {"duplicates", counters_.duplicates},
+      {"malformed", counters_.malformed}, {"foreign", counters_.foreign}, {"unsent", counters_.unsent}};
   return stats;
 }
 

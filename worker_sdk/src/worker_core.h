@@ -155,7 +155,7 @@ class WorkerCore {
   MicroService service_;
 
   State state_ = State::kAnnouncing;
-  FleetId fleet_;  // that accepted it; empty before
+  FleetId fleet_;                        // that accepted it; empty before
   std::optional<SubscriptionId> group_;  // of the pool's job subject, while it is a member
   SubscriptionId own_jobs_ = 0, control_ = 0, rollcall_ = 0, inbox_ = 0;
   std::uint64_t connections_ = 0;

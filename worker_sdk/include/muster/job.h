@@ -45,15 +45,15 @@ struct ListRequest {
   TargetInfo target;
   std::string type;
   std::optional<ParentInfo> parent;
-  std::string page_token;        // empty: first page
-  std::uint32_t page_size = 0;   // wanted at most
+  std::string page_token;       // empty: first page
+  std::uint32_t page_size = 0;  // wanted at most
 };
 
 struct ListPage {
-  std::vector<Resource> items{};       // properties may stay empty when the type's descriptor says that List gives ids
-  std::string next_page_token{};       // empty: the last page
-  std::vector<Problem> problems{};     // what could not be listed: makes the listing incomplete
-  std::uint32_t skipped = 0;         // left out on purpose
+  std::vector<Resource> items{};    // properties may stay empty when the type's descriptor says that List gives ids
+  std::string next_page_token{};    // empty: the last page
+  std::vector<Problem> problems{};  // what could not be listed: makes the listing incomplete
+  std::uint32_t skipped = 0;        // left out on purpose
 };
 
 struct ReadRequest {

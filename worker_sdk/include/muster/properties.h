@@ -18,7 +18,7 @@ class Properties {
  public:
   Properties() = default;
   /// `object`   a JSON object; anything else throws std::invalid_argument (a bug of the plugin, reported by name)
-  Properties(const Json& object);  // NOLINT(google-explicit-constructor)
+  Properties(const Json& object);                 // NOLINT(google-explicit-constructor)
   Properties(std::initializer_list<Json> pairs);  // {{"name", "x"}, {"size", 3}}
 
   /// Takes text that is already a canonical JSON object; it is not looked at. For plugins that make many.

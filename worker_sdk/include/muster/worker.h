@@ -13,13 +13,13 @@ namespace muster {
 
 /// Members have initialisers throughout, so that designated ones may leave any of them out.
 struct PluginInfo {
-  std::string name{};         // `notes`: the executable is muster-plugin-notes
-  std::string ns{};           // `NOTES`
-  std::string version{};      // SemVer
+  std::string name{};     // `notes`: the executable is muster-plugin-notes
+  std::string ns{};       // `NOTES`
+  std::string version{};  // SemVer
   std::string description{};
-  double max_requests_per_second = 0;  // of the namespace, for the whole fleet; 0: no limit
-  std::string label_query{};             // JSONPath of a resource's label; empty: its native id
-  std::vector<MatchFilter> filters{};    // hold for every target
+  double max_requests_per_second = 0;               // of the namespace, for the whole fleet; 0: no limit
+  std::string label_query{};                        // JSONPath of a resource's label; empty: its native id
+  std::vector<MatchFilter> filters{};               // hold for every target
   JsonText config_schema = R"({"type":"object"})";  // JSON Schema of a target's config
 };
 
@@ -93,6 +93,14 @@ class Plugin {
   InspectFunction inspect_;
 };
 
+/// How a worker reaches the bus of its fleet, for plugins whose targets are buses too. `url` may hold a password.
+struct BusAccess {
+  std::string url{};                            // nats://[user:password@|token@]host:port[,...] or tls://...
+  std::string creds{};                          // path of a credentials file
+  std::string nkey_seed{};                      // path of a file with an NKey seed
+  std::string tls_ca{}, tls_cert{}, tls_key{};  // paths of PEM files
+};
+
 /// A plugin as a process: connects, announces, heartbeats, runs jobs, drains on SIGTERM.
 class Worker : public Plugin {
  public:
@@ -101,6 +109,11 @@ class Worker : public Plugin {
   /// 0 drained, 1 rejected by the coordinator or all slots stuck, 2 bad usage.
   int run(int argc, char** argv);
   using Plugin::run;
+  /// Empty until run() has read the command line, which is before any function of the plugin is called.
+  [[nodiscard]] const BusAccess& bus() const { return bus_; }
+
+ private:
+  BusAccess bus_;
 };
 
 }  // namespace muster

@@ -1,0 +1,229 @@
+#include "session.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+
+#include <libpq-fe.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "sqlstate.h"
+
+namespace muster::postgres {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr char kConnectTimeout[] = "10";
+constexpr Millis kStatementTimeout{60'000};
+constexpr char kNoConnections[] = "55000";  // on connecting: ALLOW_CONNECTIONS false, or a half-dropped database
+
+struct Clear {
+  void operator()(PGresult* result) const { PQclear(result); }
+  void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }
+  void operator()(PGcancel* cancel) const { PQfreeCancel(cancel); }
+  void operator()(char* text) const { PQfreemem(text); }
+};
+using ResultPtr = std::unique_ptr<PGresult, Clear>;
+using OptionsPtr = std::unique_ptr<PQconninfoOption, Clear>;
+
+std::string_view option(const OptionsPtr& options, std::string_view keyword) {
+  for (const auto* it = options.get(); it != nullptr && it->keyword != nullptr; ++it) {
+    if (it->keyword == keyword) return it->val == nullptr ? "" : it->val;
+  }
+  return "";
+}
+
+/// libpq's own messages about a dsn that it cannot take apart quote it, password and all: they are not used. A password
+/// with an unescaped `@` or `/` gives a host or port with a part of it, and those stand in later messages.
+Result<void> check_dsn(const std::string& dsn) {
+  char* message = nullptr;
+  const OptionsPtr options(dsn.find('\0') == dsn.npos ? PQconninfoParse(dsn.c_str(), &message) : nullptr);
+  const std::unique_ptr<char, Clear> unused(message);
+  if (!options) return invalid_request("config.dsn: is no connection string or URI of libpq");
+  if (option(options, "host").find('@') != std::string_view::npos ||
+      option(options, "port").find_first_not_of("0123456789, ") != std::string_view::npos) {
+    return invalid_request("config.dsn: host or port is none; special characters of a password must be percent-encoded");
+  }
+  return {};
+}
+
+/// As libpq understands it: seconds, at least 2; 0 or less is for ever.
+std::optional<Clock::time_point> connect_deadline(PGconn* connection) {
+  const OptionsPtr options(PQconninfo(connection));
+  const auto text = option(options, "connect_timeout");
+  int seconds = 0;
+  std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (seconds <= 0) return std::nullopt;
+  return Clock::now() + std::chrono::seconds(std::max(seconds, 2));
+}
+
+Error cancelled() { return failure(Errc::kCancelled, "cancelled"); }
+
+}  // namespace
+
+Session::StopEvent::StopEvent(std::stop_token stop)
+    : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), callback_(std::move(stop), Signal{descriptor_.number}) {
+  if (descriptor_.number < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+}
+
+Session::StopEvent::Descriptor::~Descriptor() { close(number); }
+
+void Session::StopEvent::Signal::operator()() const noexcept { eventfd_write(descriptor, 1); }
+
+void Session::Close::operator()(pg_conn* connection) const { PQfinish(connection); }
+
+Session::Session(JobContext& context) : context_(context), stop_(context.stop_token()) {}
+Session::~Session() = default;
+
+Result<std::unique_ptr<Session>> Session::open(const std::string& dsn, const std::string& database,
+                                               JobContext& context) {
+  std::unique_ptr<Session> session(new Session(context));
+  if (auto connected = session->connect(dsn, database); !connected) {
+    if (session->closed_database_) return std::unique_ptr<Session>();
+    auto error = connected.error();
+    if (error.code == Errc::kNotFound && database.empty()) error.code = Errc::kInvalidRequest;
+    return error;
+  }
+  if (auto begun = session->begin(); !begun) return begun.error();
+  return session;
+}
+
+Result<void> Session::connect(const std::string& dsn, const std::string& database) {
+  if (auto checked = check_dsn(dsn); !checked) return checked;
+  if (database.find('\0') != database.npos) return failure(Errc::kNotFound, "no database has a NUL byte in its name");
+  // The first dbname may be a connection string, whose settings win over those before it and lose to those after it.
+  const std::array keywords{"connect_timeout", "application_name", "dbname", "dbname", "client_encoding",
+                            static_cast<const char*>(nullptr)};
+  const std::array values{kConnectTimeout + 0, "muster", dsn.c_str(), database.c_str(), "UTF8",
+                          static_cast<const char*>(nullptr)};
+  connection_.reset(PQconnectStartParams(keywords.data(), values.data(), 1));
+  if (!connection_) return failure(Errc::kInternalFailure, "out of memory");
+  PQsetErrorVerbosity(connection_.get(), PQERRORS_VERBOSE);  // only so the SQLSTATE of a refusal is told
+  return finish_connect();
+}
+
+Result<void> Session::finish_connect() {
+  if (PQstatus(connection_.get()) == CONNECTION_BAD) return start_error();
+  const auto until = connect_deadline(connection_.get());
+  auto status = PGRES_POLLING_WRITING;
+  while (status != PGRES_POLLING_OK) {
+    switch (wait(status == PGRES_POLLING_READING ? POLLIN : POLLOUT, until)) {
+      case Wake::kStopped:
+        return cancelled();
+      case Wake::kTimeout:
+        return unavailable("no connection to PostgreSQL within the connect_timeout");
+      case Wake::kSocket:
+        break;
+    }
+    status = PQconnectPoll(connection_.get());
+    if (status == PGRES_POLLING_FAILED) return start_error();
+  }
+  return {};
+}
+
+Result<void> Session::begin() {
+  const auto left = std::chrono::duration_cast<Millis>(context_.deadline() - Clock::now());
+  const auto timeout = std::to_string(std::clamp(left, Millis{1}, kStatementTimeout).count());
+  // A worker that is cut off must not hold a database either, hence the second timeout.
+  const auto sql = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;SET LOCAL statement_timeout = " + timeout +
+                   ";SET LOCAL idle_in_transaction_session_timeout = " + timeout +
+                   ";SET LOCAL search_path = pg_catalog;SET LOCAL quote_all_identifiers = off";
+  if (PQsendQuery(connection_.get(), sql.c_str()) == 0) return error_of(nullptr);
+  if (auto done = answer(); !done) return done.error();
+  return {};
+}
+
+Result<Rows> Session::query(const std::string& sql, const std::vector<std::string>& parameters) {
+  std::vector<const char*> values;
+  values.reserve(parameters.size());
+  for (const auto& parameter : parameters) {
+    if (parameter.find('\0') != parameter.npos) return invalid_request("a name or page token with a NUL byte");
+    values.push_back(parameter.c_str());
+  }
+  context_.count_calls(1);
+  if (PQsendQueryParams(connection_.get(), sql.c_str(), static_cast<int>(values.size()), nullptr, values.data(), nullptr,
+                        nullptr, 0) == 0) {
+    return error_of(nullptr);
+  }
+  return answer();
+}
+
+/// The rows of the last statement sent, or the first error.
+Result<Rows> Session::answer() {
+  Rows rows;
+  std::optional<Error> error;
+  for (;;) {
+    while (PQisBusy(connection_.get()) != 0) {
+      if (wait(POLLIN, std::nullopt) == Wake::kStopped) {
+        cancel();
+        return cancelled();
+      }
+      if (PQconsumeInput(connection_.get()) == 0) return error_of(nullptr);
+    }
+    const ResultPtr result(PQgetResult(connection_.get()));
+    if (!result) break;
+    const auto status = PQresultStatus(result.get());
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK && !error) error = error_of(result.get());
+    const int columns = PQnfields(result.get());
+    for (int row = 0; row < PQntuples(result.get()); ++row) {
+      auto& fields = rows.emplace_back();
+      for (int column = 0; column < columns; ++column) {
+        fields.emplace_back(PQgetvalue(result.get(), row, column),
+                            static_cast<std::size_t>(PQgetlength(result.get(), row, column)));
+      }
+    }
+  }
+  if (error) return std::move(*error);
+  return rows;
+}
+
+Session::Wake Session::wait(short events, std::optional<Clock::time_point> until) const {
+  std::array<pollfd, 2> fds{{{PQsocket(connection_.get()), events, 0}, {stop_.descriptor(), POLLIN, 0}}};
+  for (;;) {
+    int timeout = -1;
+    if (until) {
+      const auto left = std::chrono::ceil<Millis>(*until - Clock::now()).count();
+      timeout = static_cast<int>(std::clamp<Millis::rep>(left, 0, 3'600'000));
+    }
+    const int ready = poll(fds.data(), fds.size(), timeout);
+    if (ready < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "poll");
+    if (ready > 0) return fds[1].revents != 0 ? Wake::kStopped : Wake::kSocket;
+    if (ready == 0 && Clock::now() >= *until) return Wake::kTimeout;
+  }
+}
+
+/// Asks the server to give up. Whether it does is not waited for: the connection is closed next, and a statement that
+/// goes on has its timeout.
+void Session::cancel() const {
+  const std::unique_ptr<PGcancel, Clear> request(PQgetCancel(connection_.get()));
+  std::array<char, 256> message{};
+  if (request) PQcancel(request.get(), message.data(), message.size());
+}
+
+Error Session::start_error() {
+  const auto [sqlstate, message] = parse_start_error(PQerrorMessage(connection_.get()));
+  closed_database_ = sqlstate == kNoConnections;
+  // Without a password libpq ends the connection itself: no server's answer, and yet no outage.
+  if (PQconnectionNeedsPassword(connection_.get()) != 0) return access_denied(message);
+  return failure(errc_of(sqlstate, message), message);
+}
+
+/// Of a query; `result` may be null: the connection is lost.
+Error Session::error_of(const pg_result* result) const {
+  const auto field = [&](int code) {
+    const char* text = result == nullptr ? nullptr : PQresultErrorField(result, code);
+    return std::string(text == nullptr ? "" : text);
+  };
+  const auto sqlstate = field(PG_DIAG_SQLSTATE);
+  if (sqlstate.empty()) return unavailable(parse_start_error(PQerrorMessage(connection_.get())).message);
+  const auto message = field(PG_DIAG_MESSAGE_PRIMARY);
+  return failure(errc_of(sqlstate, message), message + " (SQLSTATE " + sqlstate + ")");
+}
+
+}  // namespace muster::postgres

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "muster/job.h"
+
+struct pg_conn;
+struct pg_result;
+
+namespace muster::postgres {
+
+/// What PostgreSQL gave, as text in UTF-8; NULL is empty.
+using Rows = std::vector<std::vector<std::string>>;
+
+/// One job's connection to one database: a read-only transaction in which all queries see the same snapshot of the
+/// catalogs. It ends with the object, so that no idle connection stands in the way of DROP DATABASE. Names in what the
+/// server prints are qualified unless they are of pg_catalog, whatever the role's own settings are.
+/// thread   one; all waits end when the job is stopped
+class Session {
+ public:
+  /// Connects, within the dsn's connect_timeout (10 s; over all its hosts).
+  /// `dsn`      connection string or URI of libpq
+  /// `database` where to connect to; empty: what the dsn says. Only then a missing database is a mistake of the config
+  /// returns    null when the database takes no connections at all
+  /// errors     kNotFound (no database of this name), kInvalidRequest (dsn), kAccessDenied, kThrottling,
+  ///            kServiceUnavailable, kCancelled, ...; none ever holds the dsn
+  static Result<std::unique_ptr<Session>> open(const std::string& dsn, const std::string& database, JobContext& context);
+
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  /// Runs one statement and counts one call. After an error the session can only be closed.
+  Result<Rows> query(const std::string& sql, const std::vector<std::string>& parameters = {});
+
+ private:
+  /// A descriptor that becomes readable when the job is stopped: the callback itself must not block.
+  class StopEvent {
+   public:
+    explicit StopEvent(std::stop_token stop);
+    [[nodiscard]] int descriptor() const { return descriptor_.number; }
+
+   private:
+    struct Descriptor {
+      explicit Descriptor(int opened) : number(opened) {}
+      Descriptor(const Descriptor&) = delete;
+      Descriptor& operator=(const Descriptor&) = delete;
+      ~Descriptor();
+      int number;
+    };
+    struct Signal {
+      int descriptor;
+      void operator()() const noexcept;
+    };
+    Descriptor descriptor_;  // outlives the callback, which may be running
+    std::stop_callback<Signal> callback_;
+  };
+  enum class Wake { kSocket, kStopped, kTimeout };
+
+  explicit Session(JobContext& context);
+  Result<void> connect(const std::string& dsn, const std::string& database);
+  Result<void> finish_connect();
+  Result<void> begin();
+  Result<Rows> answer();
+  [[nodiscard]] Wake wait(short events, std::optional<std::chrono::steady_clock::time_point> until) const;
+  void cancel() const;
+  Error start_error();
+  [[nodiscard]] Error error_of(const pg_result* result) const;
+
+  struct Close {
+    void operator()(pg_conn* connection) const;
+  };
+
+  JobContext& context_;
+  StopEvent stop_;
+  std::unique_ptr<pg_conn, Close> connection_;
+  bool closed_database_ = false;
+};
+
+}  // namespace muster::postgres

@@ -1,0 +1,242 @@
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "coordinator/cli/child.h"
+
+// `muster up` with the real executables: everything on one machine, and its end.
+
+using namespace muster;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::chrono::seconds kPatience{60};  // for what takes a second on an idle machine
+
+bool eventually(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return true;
+}
+
+std::string text_of(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+struct Answer {
+  int status = -1;
+  std::string out, err;
+};
+
+/// A directory with a tree to take inventory of, a configuration and a data directory.
+class Place {
+ public:
+  explicit Place(const std::string& root = "tree") {
+    std::string pattern = (fs::temp_directory_path() / "muster-up-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+    fs::create_directories(path_ / "tree" / "sub");
+    std::ofstream(path_ / "tree" / "file") << "content";
+    std::ofstream(path_ / "muster.yaml") << "workers: [{plugin: fs, count: 2}]\n"
+                                            "targets: [{name: tree, namespace: FS, config: {root: '"
+                                         << (path_ / root).string() << "'}}]\n";
+    env_ = cli::process_environment();
+    for (const char* name : {"MUSTER_NATS_URL", "MUSTER_PREFIX", "MUSTER_CONFIG", "MUSTER_STORE"}) env_.erase(name);
+    env_["MUSTER_DATA_DIR"] = data().string();
+  }
+  ~Place() { fs::remove_all(path_); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  [[nodiscard]] fs::path data() const { return path_ / "data"; }
+  [[nodiscard]] fs::path config() const { return path_ / "muster.yaml"; }
+  [[nodiscard]] fs::path tree() const { return path_ / "tree"; }
+
+  [[nodiscard]] cli::Child start(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), std::string(std::getenv("MUSTER_BIN_DIR")) + "/muster");
+    auto child = cli::Child::start({"muster", std::move(arguments), env_});
+    REQUIRE(child);
+    return std::move(*child);
+  }
+
+  /// Runs `muster` with arguments for a shell, to its end.
+  [[nodiscard]] Answer muster(const std::string& arguments) const {
+    const std::string command = "MUSTER_DATA_DIR='" + data().string() + "' '" + std::getenv("MUSTER_BIN_DIR") +
+                                "/muster' " + arguments + " >" + (path_ / "out").string() + " 2>" + (path_ / "err").string();
+    Answer answer;
+    answer.status = WEXITSTATUS(std::system(command.c_str()));
+    answer.out = text_of(path_ / "out");
+    answer.err = text_of(path_ / "err");
+    return answer;
+  }
+
+ private:
+  fs::path path_;
+  cli::Environment env_;
+};
+
+/// A running `muster up`.
+class Up {
+ public:
+  explicit Up(const Place& place) : place_(place), child_(place.start({"up", "-c", place.config()})) {
+    const bool is_up = eventually([this] {
+      read();
+      return said_.find("Worth trying") != std::string::npos;
+    });
+    INFO(said_);
+    REQUIRE(is_up);
+  }
+
+  void signal(int number) { child_.signal(number); }
+  [[nodiscard]] pid_t pid() const { return child_.pid(); }
+
+  /// Exit status of the process, once it has ended.
+  int wait() {
+    int status = -1;
+    const bool ended = eventually([&] {
+      read();
+      return child_.ended(status);
+    });
+    INFO(said_);
+    REQUIRE(ended);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  /// The process of a child that said its name.
+  [[nodiscard]] const std::string& said() {
+    read();
+    return said_;
+  }
+
+ private:
+  void read() {
+    child_.read_lines([this](std::string_view line) { said_ += std::string(line) + "\n"; });
+  }
+
+  const Place& place_;
+  cli::Child child_;
+  std::string said_;
+};
+
+/// Process ids of the children of `parent` whose command line has `word` in it.
+std::vector<pid_t> children(pid_t parent, const std::string& word) {
+  std::vector<pid_t> found;
+  std::istringstream ids(text_of("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children"));
+  for (pid_t id = 0; ids >> id;) {
+    if (text_of("/proc/" + std::to_string(id) + "/cmdline").find(word) != std::string::npos) found.push_back(id);
+  }
+  return found;
+}
+
+/// Whether a process runs; one that waits to be reaped does not.
+bool runs(pid_t id) {
+  const std::string status = text_of("/proc/" + std::to_string(id) + "/stat");
+  const std::size_t state = status.rfind(')');
+  return state != std::string::npos && status.at(state + 2) != 'Z';
+}
+
+}  // namespace
+
+TEST_CASE("up --once takes one inventory and stops") {
+  const Place place;
+  const Answer first = place.muster("up --once -q -c '" + place.config().string() + "'");
+  INFO(first.err);
+  CHECK(first.status == 0);
+  CHECK(first.out ==
+        "TARGET  TYPE           COUNT  STALE\n"
+        "tree    FS::Directory      2      0\n"
+        "tree    FS::File           1      0\n");
+  CHECK_FALSE(fs::exists(place.data() / "nats.url"));
+  const Answer again = place.muster("up --once -q -o json -c '" + place.config().string() + "'");
+  CHECK(again.status == 0);
+  CHECK(Json::parse(again.out).size() == 2);
+}
+
+TEST_CASE("up --once tells an inventory that is not complete") {
+  const Place place("nowhere");
+  const Answer answer = place.muster("up --once -c '" + place.config().string() + "'");
+  INFO(answer.err);
+  CHECK(answer.status == 1);
+  CHECK(answer.out.empty());
+  CHECK(answer.err.find("problem: tree ") != std::string::npos);
+}
+
+TEST_CASE("up refuses what it cannot run before it starts anything") {
+  const Place place;
+  CHECK(place.muster("up -c /nowhere.yaml").status == 2);
+  std::ofstream(place.config()) << "workers: [{plugin: no-such}]\n";
+  const Answer answer = place.muster("up -c '" + place.config().string() + "'");
+  CHECK(answer.status == 2);
+  CHECK(answer.err.find("muster-plugin-no-such") != std::string::npos);
+  CHECK_FALSE(fs::exists(place.data()));
+}
+
+TEST_CASE("a running fleet answers, is alone in its data directory, and stops when asked") {
+  const Place place;
+  std::string port;
+  {
+    Up up(place);
+    port = text_of(place.data() / "nats.port");
+    struct stat url {};
+    REQUIRE(stat((place.data() / "nats.url").c_str(), &url) == 0);
+    CHECK((url.st_mode & 0777U) == 0600U);
+    CHECK(place.muster("status").status == 0);
+
+    const Answer second = place.muster("up -c '" + place.config().string() + "'");
+    CHECK(second.status == 1);
+    CHECK(second.err.find("another `muster up` uses ") != std::string::npos);
+
+    std::ofstream(place.tree() / "new") << "x";
+    const Answer report = place.muster("discover --wait --target tree -o json");
+    CHECK(report.status == 0);
+    CHECK(Json::parse(report.out)["state"] == "complete");
+    const Answer line = place.muster("resources new -o ndjson");
+    CHECK(Json::parse(line.out)["native_id"] == (place.tree() / "new").string());
+    CHECK(place.muster("resource '" + Json::parse(line.out)["id"].get<std::string>() + "'").status == 0);
+    CHECK(place.muster("resource nobody").status == 1);
+    CHECK(Json::parse(place.muster("workers -o json").out).size() == 2);
+    CHECK(place.muster("events --type 'resource.*' --limit 3 -o json").status == 0);
+
+    up.signal(SIGTERM);
+    CHECK(up.wait() == 0);
+    CHECK_FALSE(fs::exists(place.data() / "nats.url"));
+  }
+  Up again(place);
+  CHECK(text_of(place.data() / "nats.port") == port);
+  CHECK(place.muster("resources new -o ndjson").out.find("\"present\"") != std::string::npos);
+  again.signal(SIGINT);
+  CHECK(again.wait() == 0);
+}
+
+TEST_CASE("what ends is started again, and nothing outlives up") {
+  const Place place;
+  Up up(place);
+  const auto coordinators = children(up.pid(), "coordinator");
+  REQUIRE(coordinators.size() == 1);
+  kill(coordinators[0], SIGKILL);
+  CHECK(eventually([&] {
+    const auto now = children(up.pid(), "coordinator");
+    return now.size() == 1 && now != coordinators && place.muster("status").status == 0;
+  }));
+  CHECK(up.said().find("coordinator: killed by signal 9") != std::string::npos);
+  const auto all = children(up.pid(), "");
+  CHECK(all.size() == 4);
+  up.signal(SIGKILL);
+  CHECK(up.wait() == 128 + SIGKILL);
+  for (const pid_t id : all) CHECK(eventually([&] { return !runs(id); }));
+}

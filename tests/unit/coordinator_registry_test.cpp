@@ -1,0 +1,310 @@
+// Who is in the fleet: announcements, heartbeats, departures, manifests.
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "coordinator/registry.h"
+#include "worker_sdk/testing/fake_clock.h"
+
+using namespace muster;
+using Change = Registry::Change;
+
+namespace {
+
+struct Fleet {
+  Registry registry;
+  FakeClock clock;
+  const FleetId fleet{"fleet"};
+  const Lane lane{"NS", "default"};
+
+  static Announcement announcement(const std::string& id, const std::string& manifest = "m1", std::uint16_t slots = 2) {
+    Announcement a;
+    a.worker = WorkerId(id);
+    a.ns = "NS";
+    a.manifest = manifest;
+    a.slots = slots;
+    return a;
+  }
+  Change join(const std::string& id, const std::string& manifest = "m1", std::uint16_t slots = 2) {
+    return registry.accept(announcement(id, manifest, slots), clock.now(), clock.wall());
+  }
+  Change beat(const std::string& id, std::uint16_t free_slots = 2, bool draining = false) {
+    Heartbeat heartbeat;
+    heartbeat.worker = WorkerId(id);
+    heartbeat.ns = "NS";
+    heartbeat.free_slots = free_slots;
+    heartbeat.draining = draining;
+    return registry.heartbeat(heartbeat, clock.now());
+  }
+  std::vector<Registry::Departure> expire() { return registry.expire(clock.now()); }
+  WorkerEntry& worker(const std::string& id) {
+    auto* entry = registry.find(WorkerId(id));
+    REQUIRE(entry != nullptr);
+    return *entry;
+  }
+  std::string rejected(const Announcement& a) {
+    const auto rejection = registry.judge(a, fleet);
+    if (rejection) CHECK_FALSE(rejection->message.empty());
+    return rejection ? rejection->code : "";
+  }
+  void learn(const std::string& hash, const std::string& ns = "NS") {
+    Manifest manifest;
+    manifest.ns = ns;
+    manifest.version = hash;
+    registry.learn(hash, std::make_shared<const Manifest>(std::move(manifest)));
+  }
+};
+
+Manifest manifest_of_types(std::vector<std::pair<std::string, std::string>> types) {
+  Manifest manifest;
+  manifest.ns = "NS";
+  for (auto& [name, parent] : types) {
+    manifest.types.emplace_back();
+    manifest.types.back().name = std::move(name);
+    manifest.types.back().parent = std::move(parent);
+  }
+  return manifest;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fleet, "an announcement that keeps the rules is accepted") {
+  auto a = announcement("w1");
+  CHECK(rejected(a).empty());
+  a.fleet = fleet;
+  a.pool = "site-a";
+  a.slots = 1024;
+  CHECK(rejected(a).empty());
+}
+
+TEST_CASE_METHOD(Fleet, "an announcement that breaks a rule is rejected with its reason") {
+  auto a = announcement("w1");
+  SECTION("another protocol") {
+    a.protocol = 2;
+    CHECK(rejected(a) == "PROTOCOL");
+  }
+  SECTION("namespace") {
+    a.ns = GENERATE("", "no.dots", "no spaces", "*", "-x");
+    CHECK(rejected(a) == "NAMESPACE");
+  }
+  SECTION("pool") {
+    a.pool = GENERATE("", "a.b", ">");
+    CHECK(rejected(a) == "NAMESPACE");
+  }
+  SECTION("worker id") {
+    a.worker = WorkerId(GENERATE("", "a.b", "a b", "*"));
+    CHECK(rejected(a) == "LIMIT");
+  }
+  SECTION("slots") {
+    a.slots = GENERATE(std::uint16_t{0}, std::uint16_t{1025});
+    CHECK(rejected(a) == "LIMIT");
+  }
+  SECTION("another fleet") {
+    a.fleet = FleetId("other");
+    CHECK(rejected(a) == "FLEET");
+  }
+}
+
+TEST_CASE_METHOD(Fleet, "an accepted worker is there with all it said") {
+  CHECK(join("w1", "m1", 3) == Change::kJoined);
+  const auto& entry = worker("w1");
+  CHECK(entry.state == WorkerState::kActive);
+  CHECK(entry.free_slots == 3);
+  CHECK(entry.since == clock.wall());
+  CHECK(entry.announcement == announcement("w1", "m1", 3));
+  CHECK(registry.lane(lane).size() == 1);
+  CHECK(registry.slots(lane) == 3);
+  CHECK(registry.serves(lane, ""));
+  CHECK(registry.serves(lane, "m1"));
+  CHECK_FALSE(registry.serves(lane, "m2"));
+  CHECK_FALSE(registry.serves({"NS", "other"}, ""));
+}
+
+TEST_CASE_METHOD(Fleet, "a worker that announces again is the same worker") {
+  join("w1");
+  const auto since = worker("w1").since;
+  clock.advance(Millis(2000));
+  CHECK(join("w1", "m2", 5) == Change::kNone);
+  CHECK(worker("w1").since == since);
+  CHECK(worker("w1").announcement.manifest == "m2");
+  CHECK(registry.slots(lane) == 5);
+  clock.advance(Millis(2000));
+  CHECK(expire().empty());  // to announce is a sign of life
+}
+
+TEST_CASE_METHOD(Fleet, "a heartbeat of somebody unknown changes nothing") {
+  CHECK(beat("nobody") == Change::kNone);
+  CHECK(registry.find(WorkerId("nobody")) == nullptr);
+}
+
+TEST_CASE_METHOD(Fleet, "heartbeats say how many slots are free, and how the worker is") {
+  join("w1");
+  Heartbeat heartbeat;
+  heartbeat.worker = WorkerId("w1");
+  heartbeat.ns = "NS";
+  heartbeat.free_slots = 1;
+  heartbeat.healthy = false;
+  heartbeat.health = "no route to the database";
+  CHECK(registry.heartbeat(heartbeat, clock.now()) == Change::kNone);
+  CHECK(worker("w1").free_slots == 1);
+  CHECK_FALSE(worker("w1").healthy);
+  CHECK(worker("w1").health == "no route to the database");
+}
+
+TEST_CASE_METHOD(Fleet, "a worker that is silent for three seconds is lost, once") {
+  join("w1");
+  join("w2");
+  clock.advance(Millis(2900));
+  beat("w2");
+  CHECK(expire().empty());
+  clock.advance(Millis(200));
+  const auto gone = expire();
+  REQUIRE(gone.size() == 1);
+  CHECK(gone[0].worker == WorkerId("w1"));
+  CHECK(gone[0].lane == lane);
+  CHECK(gone[0].change == Change::kLost);
+  CHECK(expire().empty());
+  CHECK(worker("w1").state == WorkerState::kLost);
+  CHECK(worker("w1").free_slots == 0);
+  REQUIRE(registry.lane(lane).size() == 1);
+  CHECK(registry.lane(lane)[0]->announcement.worker == WorkerId("w2"));
+  CHECK(registry.slots(lane) == 2);
+}
+
+TEST_CASE_METHOD(Fleet, "a lost worker that gives a sign of life has returned") {
+  join("w1");
+  clock.advance(Millis(5000));
+  REQUIRE(expire().size() == 1);
+  SECTION("by a heartbeat") { CHECK(beat("w1") == Change::kReturned); }
+  SECTION("by announcing itself") { CHECK(join("w1") == Change::kReturned); }
+  CHECK(worker("w1").state == WorkerState::kActive);
+  CHECK(registry.serves(lane, ""));
+  CHECK(expire().empty());
+}
+
+TEST_CASE_METHOD(Fleet, "a lost worker is forgotten after a while") {
+  join("w1");
+  clock.advance(Millis(5000));
+  expire();
+  clock.advance(std::chrono::minutes(5));
+  CHECK(expire().empty());
+  CHECK(registry.find(WorkerId("w1")) == nullptr);
+  CHECK(join("w1") == Change::kJoined);
+}
+
+TEST_CASE_METHOD(Fleet, "a worker that drains takes no more jobs, and has left when it is silent") {
+  join("w1");
+  CHECK(beat("w1", 2, true) == Change::kDraining);
+  CHECK(beat("w1", 2, true) == Change::kNone);
+  CHECK(worker("w1").state == WorkerState::kDraining);
+  CHECK_FALSE(registry.serves(lane, ""));
+  CHECK(registry.slots(lane) == 0);
+  CHECK_FALSE(worker("w1").has_room(clock.now()));
+  clock.advance(Millis(3100));
+  const auto gone = expire();
+  REQUIRE(gone.size() == 1);
+  CHECK(gone[0].change == Change::kLeft);
+  CHECK(registry.find(WorkerId("w1")) == nullptr);
+}
+
+TEST_CASE_METHOD(Fleet, "a worker that the server knows to be gone is lost, or has left") {
+  join("w1");
+  join("w2");
+  beat("w2", 2, true);
+  CHECK(registry.gone(WorkerId("w1"))->change == Change::kLost);
+  CHECK(registry.gone(WorkerId("w2"))->change == Change::kLeft);
+  CHECK_FALSE(registry.gone(WorkerId("w1")));
+  CHECK_FALSE(registry.gone(WorkerId("w2")));
+  CHECK_FALSE(registry.gone(WorkerId("nobody")));
+  CHECK(registry.lane(lane).empty());
+}
+
+TEST_CASE_METHOD(Fleet, "grace gives everybody a fresh period, but brings nobody back") {
+  join("w1");
+  clock.advance(Millis(5000));
+  expire();
+  join("w2");
+  clock.advance(Millis(10'000));
+  registry.grace(clock.now());
+  CHECK(expire().empty());
+  CHECK(worker("w1").state == WorkerState::kLost);
+  clock.advance(Millis(3100));
+  CHECK(expire().size() == 1);
+}
+
+TEST_CASE_METHOD(Fleet, "a worker has room until its slots are taken, or it says busy") {
+  join("w1", "m1", 2);
+  auto& entry = worker("w1");
+  CHECK(entry.has_room(clock.now()));
+  entry.assigned = 2;
+  CHECK_FALSE(entry.has_room(clock.now()));
+  entry.assigned = 1;
+  entry.full_until = clock.now() + Millis(100);
+  CHECK_FALSE(entry.has_room(clock.now()));
+  beat("w1", 1);  // a heartbeat that says there is room ends the pause
+  CHECK(entry.has_room(clock.now()));
+}
+
+TEST_CASE_METHOD(Fleet, "a lane's manifest is that of most of its active workers") {
+  learn("m1");
+  learn("m2");
+  CHECK(registry.manifest_of(lane).second == nullptr);
+  join("w1", "m1");
+  join("w2", "m1");
+  clock.advance(Millis(1000));
+  join("w3", "m2");
+  CHECK(registry.manifest_of(lane).first == "m1");
+  CHECK(registry.manifest_of(lane).second->version == "m1");
+  SECTION("of two that have the same number, the newest joined decides") {
+    beat("w1", 2, true);
+    CHECK(registry.manifest_of(lane).first == "m2");
+  }
+  SECTION("lost workers have no voice") {
+    clock.advance(Millis(3100));
+    beat("w3");
+    expire();
+    CHECK(registry.manifest_of(lane).first == "m2");
+  }
+  CHECK(registry.manifest_of({"NS", "other"}).second == nullptr);
+}
+
+TEST_CASE_METHOD(Fleet, "the manifest learnt last is known without any worker") {
+  CHECK(registry.latest_manifest("NS").second == nullptr);
+  learn("m1");
+  learn("m2");
+  learn("o1", "OTHER");
+  CHECK(registry.latest_manifest("NS").first == "m2");
+  CHECK(registry.latest_manifest("OTHER").first == "o1");
+  CHECK(registry.manifest("m1")->version == "m1");
+  CHECK(registry.manifest("m3") == nullptr);
+}
+
+TEST_CASE("a manifest that keeps the rules has no fault") {
+  CHECK_FALSE(manifest_fault(manifest_of_types({}), "NS"));
+  CHECK_FALSE(manifest_fault(manifest_of_types({{"NS::B", "NS::A"}, {"NS::A", ""}, {"NS::C::D", "NS::B"}}), "NS"));
+  CHECK_FALSE(manifest_fault(manifest_of_types({{"NS::Directory", "NS::Directory"}}), "NS"));
+}
+
+TEST_CASE("a manifest that breaks a rule is refused, and the fault names the type") {
+  const auto fault = [](std::vector<std::pair<std::string, std::string>> types) {
+    return manifest_fault(manifest_of_types(std::move(types)), "NS").value_or("");
+  };
+  CHECK_THAT(fault({{"OTHER::A", ""}}), Catch::Contains("OTHER::A"));
+  CHECK_THAT(fault({{"A", ""}}), Catch::Contains("'A'"));
+  CHECK_THAT(fault({{"NS:A", ""}}), Catch::Contains("NS:A"));
+  CHECK_THAT(fault({{"NS::A", ""}, {"NS::A", ""}}), Catch::Contains("NS::A"));
+  CHECK_THAT(fault({{"NS::A", "NS::Nowhere"}}), Catch::Contains("NS::Nowhere"));
+  CHECK_THAT(fault({{"NS::A", "NS::B"}, {"NS::B", "NS::A"}}), Catch::Contains("circle"));
+  CHECK_THAT(fault({{"NS::" + std::string(200, 'x'), ""}}), Catch::Contains("xxx"));
+  auto batch = manifest_of_types({{"NS::A", ""}});
+  batch.types[0].read_batch = 1001;
+  CHECK_THAT(manifest_fault(batch, "NS").value_or(""), Catch::Contains("NS::A"));
+  CHECK(manifest_fault(manifest_of_types({}), "OTHER"));
+  auto many = manifest_of_types({});
+  many.types.resize(kMaxTypes + 1);
+  CHECK(manifest_fault(many, "NS"));
+}
+
+TEST_CASE("a type needs a name of its own behind the namespace", "[!shouldfail]") {
+  CHECK(manifest_fault(manifest_of_types({{"NS::", ""}}), "NS"));
+}

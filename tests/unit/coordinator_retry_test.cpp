@@ -1,0 +1,344 @@
+// When a job waits, is tried again or given up: nobody there, deadlines, errors, rates, parts, turns, grace.
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "support/dispatcher_fixture.h"
+
+using namespace muster;
+using test::DispatcherFixture;
+
+TEST_CASE_METHOD(DispatcherFixture, "without a worker a job waits, and goes when one comes") {
+  submit();
+  advance(Millis(20'000));
+  CHECK(sent.empty());
+  CHECK(outcomes().empty());
+  join("w1");
+  tick();
+  const auto message = take();
+  CHECK(message.job.attempt == 1);
+  CHECK(message.job.deadline == Millis(100'000));  // what is left of it
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a job without responders waits, and goes when a worker comes") {
+  join("w1");
+  auto message = dispatch();
+  for (int i = 0; i < 10; ++i) {
+    no_responders(message.job);
+    CHECK(sent.empty());
+    advance(Millis(1000));
+    message = take();
+    CHECK(message.job.attempt == 1);
+  }
+  no_responders(message.job);
+  join("w2");
+  tick();
+  message = take();
+  CHECK(message.job.attempt == 1);
+  succeed(message.job, "w2");
+  CHECK(outcome().attempts == 1);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a worker's own subject without responders sends the job elsewhere") {
+  join("w1");
+  join("w2", 2);
+  join("w3", 2);
+  accept(dispatch().job, "w1");
+  const auto first = dispatch();
+  REQUIRE(first.subject == own("w2"));
+  no_responders(first.job);
+  const auto second = take();
+  CHECK(second.subject == own("w3"));
+  CHECK(second.job.attempt == 1);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a job that nobody took ends at its deadline, and says so") {
+  const auto id = submit(with_deadline(Millis(5000)));
+  advance(Millis(4900));
+  CHECK(outcomes().empty());
+  advance(Millis(300));
+  const auto ended = outcome();
+  CHECK(ended.job == id);
+  CHECK(std::get<Error>(ended.result).code == Errc::kNoWorker);
+  CHECK_THAT(std::get<Error>(ended.result).message, Catch::Contains("NS/default"));
+  CHECK(ended.worker.empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a job that runs is cancelled at its deadline, however alive its worker is") {
+  join("w1");
+  const auto message = dispatch(with_deadline(Millis(5000)));
+  accept(message.job, "w1");
+  for (int second = 0; second < 6; ++second) {
+    heartbeat("w1", {{message.job.id, message.job.token}});
+    advance(Millis(900));
+  }
+  CHECK(failure() == Errc::kTimeout);
+  REQUIRE_FALSE(cancelled.empty());
+  CHECK(cancelled[0].subject == subjects.worker_control("NS", WorkerId("w1")));
+  CHECK(cancelled[0].job == Running{message.job.id, message.job.token});
+  CHECK(sent.empty());
+  CHECK(dispatch().job.attempt == 1);  // its slot is free
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "an error that no retry mends ends the job at once") {
+  join("w1");
+  for (const auto code : {Errc::kNotFound, Errc::kInvalidRequest, Errc::kUnsupported, Errc::kAccessDenied, Errc::kLimit,
+                          Errc::kCancelled, Errc::kTargetChanged, Errc::kAlreadyExists}) {
+    fail(dispatch().job, "w1", code);
+    CHECK(failure() == code);
+  }
+  advance(Millis(60'000));
+  CHECK(sent.empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a retriable error is tried again with growing pauses, and then ends the job") {
+  join("w1");
+  config.retry = {5, Millis(1000), Millis(3000)};
+  for (const auto code : {Errc::kServiceUnavailable, Errc::kNetwork, Errc::kTimeout}) {
+    auto message = dispatch();
+    for (int attempt = 1; attempt < 5; ++attempt) {
+      CHECK(message.job.attempt == attempt);
+      const auto failed = clock.now();
+      fail(message.job, "w1", code);
+      CHECK(outcomes().empty());
+      message = await();
+      CHECK(message.at - failed <= std::min(Millis(3000), Millis(1000) * (1 << (attempt - 1))) + Millis(100));
+    }
+    CHECK(message.job.attempt == 5);
+    fail(message.job, "w1", code);
+    const auto ended = outcome();
+    CHECK(std::get<Error>(ended.result).code == code);
+    CHECK(std::get<Error>(ended.result).message == "because");
+    CHECK(ended.attempts == 5);
+  }
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "an internal failure is tried three times") {
+  join("w1");
+  auto message = dispatch();
+  for (int attempt = 1; attempt < 3; ++attempt) {
+    fail(message.job, "w1", Errc::kInternalFailure);
+    message = await();
+  }
+  fail(message.job, "w1", Errc::kInternalFailure);
+  CHECK(failure() == Errc::kInternalFailure);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "the pauses of jobs that failed together are spread") {
+  join("w1", 64);
+  config.retry = {5, Millis(10'000), Millis(10'000)};
+  std::vector<Job> jobs;
+  std::vector<Running> running;
+  for (int i = 0; i < 64; ++i) jobs.push_back(dispatch().job);
+  for (const auto& job : jobs) fail(job, "w1", Errc::kNetwork);
+  const auto failed = clock.now();
+  std::size_t early = 0;
+  for (int i = 0; i < 64; ++i) {
+    const auto message = await();
+    early += message.at - failed < Millis(5000) ? 1 : 0;
+    accept(message.job, "w1");
+    heartbeat("w1", [&] {
+      running.push_back({message.job.id, message.job.token});
+      return running;
+    }());
+  }
+  CHECK(early > 10);  // full jitter: about half of them
+  CHECK(early < 54);
+  CHECK(clock.now() - failed <= Millis(10'100));
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a hint when to try again is honoured") {
+  join("w1");
+  const auto code = GENERATE(Errc::kServiceUnavailable, Errc::kThrottling);
+  fail(dispatch().job, "w1", code, Millis(7000));
+  advance(Millis(6950));
+  CHECK(sent.empty());
+  CHECK(await().job.attempt == 2);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a retry that would come after the deadline is not waited for") {
+  join("w1");
+  fail(dispatch(with_deadline(Millis(5000))).job, "w1", Errc::kServiceUnavailable, Millis(60'000));
+  advance(Millis(5200));
+  CHECK(failure() == Errc::kServiceUnavailable);
+  CHECK(sent.empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "throttling is no failure: only the deadline ends the job") {
+  join("w1");
+  limiter.set_rate("NS", TargetId("t1"), 1000, clock.now());
+  auto message = dispatch(with_deadline(Millis(600'000)));
+  for (int i = 0; i < 12; ++i) {
+    fail(message.job, "w1", Errc::kThrottling);
+    CHECK(outcomes().empty());
+    message = await();
+  }
+  succeed(message.job, "w1");
+  CHECK(std::holds_alternative<ListResult>(outcome().result));
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "throttling halves what goes to the target, and to no other") {
+  join("w1", 512);
+  config.retry = {5, Millis(1), Millis(1)};
+  for (const auto* target : {"t1", "t2"}) {
+    limiter.set_rate("NS", TargetId(target), 20, clock.now());
+    for (int i = 0; i < 200; ++i) submit(spec(Priority::kDiscovery, target));
+  }
+  tick();
+  CHECK(sent.size() == 40);  // full buckets
+  const auto first = take();
+  REQUIRE(first.job.target.id == TargetId("t1"));
+  sent.clear();
+  fail(first.job, "w1", Errc::kThrottling);
+  advance(Millis(1000));
+  const auto of = [&](const char* target) {
+    return std::ranges::count_if(sent, [&](const Sent& s) { return s.job.target.id == TargetId(target); });
+  };
+  CHECK(of("t1") <= 13);
+  CHECK(of("t1") >= 8);
+  CHECK(of("t2") >= 19);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "every call that a reply states is charged to the target") {
+  join("w1");
+  limiter.set_rate("NS", TargetId("t1"), 10, clock.now());
+  answer(dispatch().job, "w1", JobResult(ListResult{}), 30);
+  submit();
+  advance(Millis(1900));
+  CHECK(sent.empty());  // twenty calls too many take two seconds
+  advance(Millis(400));
+  CHECK(sent.size() == 1);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a result in parts counts once it is complete") {
+  join("w1");
+  const auto message = dispatch();
+  JobReply reply{fleet, message.job.id, message.job.token, WorkerId("w1"), 1, 3, JobResult(ListResult{})};
+  std::get<ListResult>(std::get<JobResult>(reply.body)).next_page_token = std::string(1000, 'p');
+  const auto whole = encode(reply);
+  const auto cut = whole.size() / 3;
+  answer(message.job, "w1", Part{2, 3, whole.substr(2 * cut)});
+  answer(message.job, "w1", Part{0, 3, whole.substr(0, cut)});
+  CHECK(outcomes().empty());
+  answer(message.job, "w1", Part{1, 3, whole.substr(cut, cut)});
+  const auto ended = outcome();
+  CHECK(std::get<ListResult>(ended.result).next_page_token.size() == 1000);
+  CHECK(ended.worker == WorkerId("w1"));
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a part that does not come is a reply that was lost") {
+  join("w1");
+  join("w2");
+  const auto first = dispatch();
+  const auto whole = encode(JobReply{fleet, first.job.id, first.job.token, WorkerId("w1"), 1, 1, JobResult(ListResult{})});
+  answer(first.job, "w1", Part{0, 2, whole.substr(0, 8)});
+  advance(Millis(3200));
+  const auto second = take();
+  CHECK(second.job.id == first.job.id);
+  answer(first.job, "w1", Part{1, 2, whole.substr(8)});  // too late
+  CHECK(outcomes().empty());
+  succeed(second.job, "w2");
+  CHECK(std::holds_alternative<ListResult>(outcome().result));
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "parts that make no reply to the job are an error of the worker") {
+  join("w1");
+  auto message = dispatch();
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    CHECK(message.job.attempt == attempt);
+    answer(message.job, "w1", Part{0, 2, "no "});
+    answer(message.job, "w1", Part{1, 2, "reply"});
+    if (attempt < 3) message = await();
+  }
+  CHECK(failure() == Errc::kInternalFailure);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "each priority has a share: commands go most often, discovery never starves") {
+  join("w1");
+  for (int i = 0; i < 300; ++i) {
+    for (const auto priority : {Priority::kDiscovery, Priority::kDrift, Priority::kStatus, Priority::kCommand}) {
+      submit(spec(priority));
+    }
+  }
+  std::map<Priority, int> gone;
+  int since_discovery = 0;
+  tick();
+  for (int i = 0; i < 300; ++i) {
+    const auto message = take();
+    ++gone[message.job.priority];
+    since_discovery = message.job.priority == Priority::kDiscovery ? 0 : since_discovery + 1;
+    CHECK(since_discovery <= 30);
+    succeed(message.job, "w1");
+  }
+  CHECK(gone[Priority::kCommand] > gone[Priority::kStatus]);
+  CHECK(gone[Priority::kStatus] > gone[Priority::kDrift]);
+  CHECK(gone[Priority::kDrift] > gone[Priority::kDiscovery]);
+  CHECK(gone[Priority::kDiscovery] > 0);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a command does not wait behind discovery that was there before") {
+  join("w1");
+  for (int i = 0; i < 100; ++i) submit();
+  tick();
+  for (int i = 0; i < 50; ++i) succeed(take().job, "w1");
+  const auto running = take();
+  const auto command = submit(spec(Priority::kCommand));
+  succeed(running.job, "w1");
+  CHECK(take().job.id == command);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "targets take turns") {
+  join("w1");
+  for (int i = 0; i < 6; ++i) submit(spec(Priority::kDiscovery, "large"));
+  for (int i = 0; i < 2; ++i) submit(spec(Priority::kDiscovery, "small"));
+  std::vector<std::string> order;
+  tick();
+  for (int i = 0; i < 8; ++i) {
+    const auto message = take();
+    order.push_back(message.job.target.id.value);
+    succeed(message.job, "w1");
+  }
+  CHECK(std::vector<std::string>(order.begin(), order.begin() + 4) ==
+        std::vector<std::string>{"large", "small", "large", "small"});
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a target that is out of calls holds up no other target") {
+  join("w1", 4);
+  limiter.set_rate("NS", TargetId("slow"), 1, clock.now());
+  for (int i = 0; i < 3; ++i) submit(spec(Priority::kDiscovery, "slow"));
+  submit(spec(Priority::kDiscovery, "quick"));
+  tick();
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[0].job.target.id == TargetId("slow"));
+  CHECK(sent[1].job.target.id == TargetId("quick"));
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "nobody is judged late while answers may lie unread") {
+  join("w1");
+  join("w2");
+  const auto message = dispatch();
+  stall(Millis(2000));
+  tick(Dispatcher::Lateness::kSkip);
+  CHECK(sent.empty());
+  succeed(message.job, "w1");
+  CHECK(outcomes().size() == 1);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "after a stall of the coordinator everyone has a fresh period of grace") {
+  join("w1");
+  join("w2");
+  const auto running = dispatch();
+  accept(running.job, "w1");
+  const auto fresh = dispatch();
+  stall(Millis(10'000));
+  dispatcher.grace(clock.now());
+  tick();
+  CHECK(sent.empty());
+  advance(Millis(900));
+  CHECK(sent.empty());
+  succeed(fresh.job, "w2");
+  advance(Millis(1900));
+  CHECK(sent.empty());
+  advance(Millis(500));
+  CHECK(take().job.id == running.job.id);  // and then it is judged as ever
+}

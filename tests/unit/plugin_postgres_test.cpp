@@ -1,0 +1,152 @@
+#include "plugins/postgres/postgres.h"
+
+#include <catch2/catch.hpp>
+
+#include "plugins/postgres/native_id.h"
+#include "plugins/postgres/sqlstate.h"
+#include "worker_sdk/testing/fake_context.h"
+
+using namespace muster;
+using postgres::errc_of;
+using postgres::parse_native_id;
+using postgres::parse_start_error;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+JobResult run(const Json& config, const std::string& type, JobOperation operation) {
+  Plugin plugin(postgres::plugin_info());
+  postgres::add_types(plugin);
+  testing::FakeContext context;
+  Job job;
+  job.ns = "PG";
+  job.type = type;
+  job.operation = std::move(operation);
+  return plugin.run(job, config, context);
+}
+
+}  // namespace
+
+TEST_CASE("native ids come apart as quote_ident put them together") {
+  CHECK(parse_native_id("app") == Names{"app"});
+  CHECK(parse_native_id("_a1.b_2.c") == Names{"_a1", "b_2", "c"});
+  CHECK(parse_native_id(R"("Odd.Name")") == Names{"Odd.Name"});
+  CHECK(parse_native_id(R"(a."b""c"."""")") == Names{"a", "b\"c", "\""});
+  CHECK(parse_native_id(R"("a"".""b".c)") == Names{"a\".\"b", "c"});
+  CHECK(parse_native_id(R"("select"."1a"."größe")") == Names{"select", "1a", "größe"});
+  CHECK(parse_native_id("\" \n\"") == Names{" \n"});
+}
+
+TEST_CASE("what no server writes is no native id") {
+  for (const std::string id : {"", ".", "a.", ".a", "a..b", "\"", "\"\"", "\"a", "a\"b\"", "\"a\"b", "\"a\"\"", "A", "1a",
+                               "a b", "a-b", "größe", "a$", "a.\"b\".", "\"\".a"}) {
+    INFO(id);
+    CHECK_FALSE(parse_native_id(id));
+  }
+  CHECK_FALSE(parse_native_id(std::string("\"a\0b\"", 5)));
+}
+
+TEST_CASE("SQLSTATEs are the protocol's codes") {
+  const std::vector<std::pair<const char*, Errc>> expected = {
+      {"42704", Errc::kNotFound},           {"3D000", Errc::kNotFound},      {"3F000", Errc::kNotFound},
+      {"42P01", Errc::kNotFound},           {"42710", Errc::kAlreadyExists}, {"42P04", Errc::kAlreadyExists},
+      {"42P06", Errc::kAlreadyExists},      {"42P07", Errc::kAlreadyExists}, {"22023", Errc::kInvalidRequest},
+      {"42601", Errc::kInvalidRequest},     {"42501", Errc::kAccessDenied},  {"28000", Errc::kAccessDenied},
+      {"28P01", Errc::kAccessDenied},       {"53300", Errc::kThrottling},    {"53200", Errc::kLimit},
+      {"54001", Errc::kLimit},              {"40001", Errc::kConflict},      {"40P01", Errc::kConflict},
+      {"55006", Errc::kConflict},           {"08006", Errc::kServiceUnavailable},
+      {"57P03", Errc::kServiceUnavailable}, {"57P01", Errc::kServiceUnavailable},
+      {"57014", Errc::kTimeout},            {"0A000", Errc::kUnsupported},
+      {"", Errc::kServiceUnavailable},      {"XX000", Errc::kInternalFailure},
+      {"99999", Errc::kInternalFailure},    {"42804", Errc::kInternalFailure}};
+  for (const auto& [sqlstate, code] : expected) {
+    INFO(sqlstate);
+    CHECK(errc_of(sqlstate) == code);
+  }
+  CHECK(errc_of("XX000", "tuple concurrently updated") == Errc::kConflict);
+  CHECK(errc_of("XX000", "cache lookup failed for relation 4711") == Errc::kConflict);
+}
+
+TEST_CASE("the SQLSTATE is taken out of libpq's text") {
+  const auto refused = parse_start_error(
+      "connection to server at \"127.0.0.1\", port 5432 failed: FATAL:  28P01: password authentication failed\n"
+      "LOCATION:  auth_failed, auth.c:335\n");
+  CHECK(refused.sqlstate == "28P01");
+  CHECK(refused.message ==
+        "connection to server at \"127.0.0.1\", port 5432 failed: FATAL: password authentication failed");
+  const auto down = parse_start_error("connection to server failed: Connection refused\n\tIs the server running?\n");
+  CHECK(down.sqlstate.empty());
+  CHECK(down.message == "connection to server failed: Connection refused\n\tIs the server running?");
+  CHECK(parse_start_error("a: FATAL:  57P03: starting\nb: FATAL:  28000: no\n").sqlstate == "28000");
+  CHECK(parse_start_error("").message.empty());
+}
+
+TEST_CASE("the manifest holds: schemas, parents, filters") {
+  Plugin plugin(postgres::plugin_info());
+  postgres::add_types(plugin);
+  const auto manifest = plugin.manifest();  // checks that the schemas are JSON
+  REQUIRE(manifest.types.size() == 5);
+  std::vector<std::string> parents;
+  for (const auto& type : manifest.types) {
+    INFO(type.name);
+    CHECK(type.list_gives == ListGives::kProperties);
+    CHECK(type.operations == std::vector{Operation::kList, Operation::kRead});
+    const auto properties = Json::parse(type.schema)["properties"];
+    for (const auto& example : type.examples) {
+      for (const auto& [key, value] : Json::parse(example).items()) CHECK(properties.contains(key));
+    }
+    parents.push_back(type.name + "<" + type.parent);
+  }
+  CHECK(parents == std::vector<std::string>{"PG::Role<", "PG::Database<", "PG::Schema<PG::Database",
+                                            "PG::Table<PG::Schema", "PG::Extension<PG::Database"});
+  const auto password = Json::parse(manifest.types[0].schema)["properties"]["password"];
+  CHECK(password["x-muster-secret"] == true);
+  CHECK(password["writeOnly"] == true);
+  CHECK(Json::parse(manifest.config_schema)["required"] == Json{"dsn"});
+  CHECK(manifest.filters.size() == 3);
+}
+
+TEST_CASE("mistakes in the config name the key and never the dsn") {
+  const std::vector<std::pair<Json, std::string>> mistakes = {
+      {Json::object(), "config.dsn"},
+      {{{"dsn", 1}}, "config.dsn"},
+      {{{"dsn", ""}}, "config.dsn"},
+      {{{"dsn", "host=x"}, {"password", "canary"}}, "config.password"},
+      {{{"dsn", "host=x password=canary canary2"}}, "config.dsn"},
+      {{{"dsn", "postgresql://u:can@ary@127.0.0.1/db"}}, "config.dsn"},
+      {{{"dsn", "postgresql://u:can/ary@127.0.0.1/db"}}, "config.dsn"},
+      {{{"dsn", "postgresql://u:canary@127.0.0.1/db?nonsense=1"}}, "config.dsn"},
+      {{{"dsn", std::string("host=x\0canary", 13)}}, "config.dsn"}};
+  for (const auto& [config, key] : mistakes) {
+    for (const JobOperation& operation : {JobOperation(ListJob{}), JobOperation(InspectJob{})}) {
+      const auto error = std::get<Error>(run(config, "PG::Role", operation));
+      INFO(error.message);
+      CHECK(error.code == Errc::kInvalidRequest);
+      CHECK(error.message.find(key) == 0);
+      CHECK(error.message.find("ary") == std::string::npos);
+    }
+    const auto answer = std::get<ReadResult>(run(config, "PG::Role", ReadJob{{"a"}})).items.at(0);
+    CHECK(std::get<Error>(answer).code == Errc::kInvalidRequest);
+  }
+}
+
+TEST_CASE("ids and parents that are none are refused before any connection") {
+  const Json config{{"dsn", "host=127.0.0.1 port=1"}};
+  const auto answers = std::get<ReadResult>(run(config, "PG::Table", ReadJob{{"db.schema", "A.b.c", "a.b.c.d"}}));
+  for (const auto& answer : answers.items) CHECK(std::get<Error>(answer).code == Errc::kInvalidRequest);
+  for (const char* parameters : {"{}", R"({"database":"db"})", R"({"database":"db","schema":1})"}) {
+    const auto error = std::get<Error>(run(config, "PG::Table", ListJob{Parent{"PG::Schema", "db.s", parameters}, "", 1}));
+    CHECK(error.code == Errc::kInvalidRequest);
+  }
+  CHECK(std::get<Error>(run(config, "PG::Schema", ListJob{})).code == Errc::kInvalidRequest);
+}
+
+TEST_CASE("nobody at the address is an outage") {
+  const Json config{{"dsn", "host=127.0.0.1 port=1 password=canary"}};
+  const auto error = std::get<Error>(run(config, "PG::Role", ListJob{}));
+  CHECK(error.code == Errc::kServiceUnavailable);
+  CHECK(error.message.find("canary") == std::string::npos);
+  const auto answer = std::get<ReadResult>(run(config, "PG::Table", ReadJob{{"a.b.c"}})).items.at(0);
+  CHECK(std::get<Error>(answer).code == Errc::kServiceUnavailable);
+}
