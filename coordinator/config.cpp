@@ -32,13 +32,19 @@ bool only(std::string_view text, std::string_view extra) {
                                       [&](char c) { return in(c, kLetters) || in(c, kDigits) || in(c, extra); });
 }
 
-bool begins_with(std::string_view text, std::string_view start) { return text.substr(0, start.size()) == start; }
+bool begins_with(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
 
 bool valid_variable(std::string_view text) {
   return only(text, "_") && kDigits.find(text.front()) == std::string_view::npos;
 }
-bool valid_pattern(std::string_view text) { return only(text, "_*"); }
-bool valid_directory(std::string_view text) { return begins_with(text, "/"); }
+bool valid_pattern(std::string_view text) {
+  return only(text, "_*");
+}
+bool valid_directory(std::string_view text) {
+  return begins_with(text, "/");
+}
 
 bool valid_store(std::string_view text) {
   return (begins_with(text, "sqlite:") && text != "sqlite:") || begins_with(text, "postgresql://") ||
@@ -137,9 +143,9 @@ class ConfigReader {
   void nats(const YamlNode& node) {
     NatsOptions& nats = config_.nats;
     const auto tls = [&](const YamlNode& files) {
-      yaml_.fields(files, {{"ca", yaml_.text(nats.tls_ca)},
-                           {"cert", yaml_.text(nats.tls_cert)},
-                           {"key", yaml_.text(nats.tls_key)}});
+      yaml_.fields(
+          files,
+          {{"ca", yaml_.text(nats.tls_ca)}, {"cert", yaml_.text(nats.tls_cert)}, {"key", yaml_.text(nats.tls_key)}});
       if (nats.tls_cert.empty() != nats.tls_key.empty()) yaml_.mistake(files, "`cert` and `key` belong together");
     };
     yaml_.fields(node, {{"url", nats_url()},
@@ -158,13 +164,13 @@ class ConfigReader {
 
   void limits(const YamlNode& node) {
     LimitsConfig& limits = config_.limits;
-    yaml_.fields(node, {{"requests_per_second", yaml_.number(limits.requests_per_second, 0.0, 1e6)},
-                        {"event_bytes", yaml_.number<std::uint64_t>(limits.event_bytes, 1ULL << 20, 1ULL << 50)},
-                        {"event_age", yaml_.duration(limits.event_age, Millis{60'000}, 10 * kYear, "1m to 3650d")},
-                        {"jobs_in_flight", yaml_.number(limits.jobs_in_flight, 1, 100'000)},
-                        {"run_deadline", yaml_.duration(limits.run_deadline, Millis{1000}, kYear, "1s to 365d")},
-                        {"job_deadline",
-                         yaml_.duration(limits.job_deadline, Millis{100}, Millis{86'400'000}, "100ms to 1d")}});
+    yaml_.fields(
+        node, {{"requests_per_second", yaml_.number(limits.requests_per_second, 0.0, 1e6)},
+               {"event_bytes", yaml_.number<std::uint64_t>(limits.event_bytes, 1ULL << 20, 1ULL << 50)},
+               {"event_age", yaml_.duration(limits.event_age, Millis{60'000}, 10 * kYear, "1m to 3650d")},
+               {"jobs_in_flight", yaml_.number(limits.jobs_in_flight, 1, 100'000)},
+               {"run_deadline", yaml_.duration(limits.run_deadline, Millis{1000}, kYear, "1s to 365d")},
+               {"job_deadline", yaml_.duration(limits.job_deadline, Millis{100}, Millis{86'400'000}, "100ms to 1d")}});
   }
 
   void worker(const YamlNode& node) {
@@ -278,9 +284,9 @@ class ConfigReader {
     });
     const YamlNode* value = nullptr;
     const std::size_t mistakes = yaml_.mistakes();
-    yaml_.fields(node, {{"path", path, YamlReader::Need::kRequired},
-                        {"op", op},
-                        {"value", [&](const YamlNode& one) { value = &one; }}});
+    yaml_.fields(node, {{"path", path, YamlReader::Need::kRequired}, {"op", op}, {"value", [&](const YamlNode& one) {
+                                                                                    value = &one;
+                                                                                  }}});
     if (value != nullptr && !empty_text(*value)) {
       if (!has_op && yaml_.mistakes() == mistakes) yaml_.mistake(node, "`op` is missing: how is the value compared?");
       property_value(*value, match);

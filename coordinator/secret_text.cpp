@@ -8,8 +8,12 @@
 namespace muster {
 namespace {
 
-bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool digit(char c) { return c >= '0' && c <= '9'; }
+bool letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 bool variable_name(std::string_view text) {
   return !text.empty() && !digit(text.front()) &&

@@ -199,8 +199,10 @@ YamlReader::Handler YamlReader::word(std::vector<std::string_view> words, std::f
     const auto it = std::find(words.begin(), words.end(), node.text);
     if (it != words.end()) return chosen(static_cast<std::size_t>(it - words.begin()));
     std::string wanted;
-    for (const auto one : words) wanted += (wanted.empty() ? "" : one == words.back() ? " or " : ", ") + std::string(one);
-    mistake(node, "expected " + wanted + ", found " + (node.text.empty() ? std::string(kind_name(node)) : shown(node.text)));
+    for (const auto one : words)
+      wanted += (wanted.empty() ? "" : one == words.back() ? " or " : ", ") + std::string(one);
+    mistake(node,
+            "expected " + wanted + ", found " + (node.text.empty() ? std::string(kind_name(node)) : shown(node.text)));
   };
 }
 
@@ -209,7 +211,8 @@ std::optional<YamlReader::Json> YamlReader::number_between(const YamlNode& node,
   auto value = node.kind == YamlNode::Kind::kScalar && node.plain ? typed_scalar(node) : std::nullopt;
   const bool right = value && (fractions ? value->is_number() : value->is_number_integer());
   if (right && *value >= low && *value <= high) return value;
-  mistake(node, std::string("expected a ") + (fractions ? "" : "whole ") + "number from " + low.dump() + " to " + high.dump());
+  mistake(node, std::string("expected a ") + (fractions ? "" : "whole ") + "number from " + low.dump() + " to " +
+                    high.dump());
   return std::nullopt;
 }
 

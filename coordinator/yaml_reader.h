@@ -63,7 +63,8 @@ class YamlReader {
   template <typename T>
   Handler number(T& out, T low, T high) {
     return [this, &out, low, high](const YamlNode& node) {
-      if (const auto value = number_between(node, low, high, std::is_floating_point_v<T>)) out = value->template get<T>();
+      if (const auto value = number_between(node, low, high, std::is_floating_point_v<T>))
+        out = value->template get<T>();
     };
   }
 

@@ -23,7 +23,9 @@ class TreeBuilder : public YAML::EventHandler {
     if (documents_++ > 0) fail(mark, "a second document begins here: a file holds one");
   }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(node(YamlNode::Kind::kNull, mark), anchor); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(node(YamlNode::Kind::kNull, mark), anchor);
+  }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto it = anchors_.find(anchor);
     if (it == anchors_.end()) fail(mark, "an alias inside of what it names");
@@ -33,7 +35,8 @@ class TreeBuilder : public YAML::EventHandler {
     copy.column = mark.column + 1;
     add(std::move(copy), 0);
   }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
     if (tag != "?" && tag != "!" && tag != "tag:yaml.org,2002:str") fail(mark, "the tag " + tag + " is not supported");
     YamlNode scalar = node(YamlNode::Kind::kScalar, mark);
     scalar.text = text;
@@ -113,7 +116,9 @@ class TreeBuilder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-bool control_character(char c) { return (c >= '\0' && c < ' ' && c != '\t' && c != '\r') || c == '\x7f'; }
+bool control_character(char c) {
+  return (c >= '\0' && c < ' ' && c != '\t' && c != '\r') || c == '\x7f';
+}
 
 std::optional<YamlError> check_line(std::string_view line, int number) {
   for (std::size_t i = 0; i < line.size();) {

@@ -28,7 +28,9 @@ class Child {
   static Result<Child> start(const Command& command);
 
   Child(Child&& other) noexcept
-      : pid_(std::exchange(other.pid_, -1)), output_(std::exchange(other.output_, -1)), pending_(std::move(other.pending_)) {}
+      : pid_(std::exchange(other.pid_, -1)),
+        output_(std::exchange(other.output_, -1)),
+        pending_(std::move(other.pending_)) {}
   Child& operator=(Child&& other) noexcept {
     std::swap(pid_, other.pid_);
     std::swap(output_, other.output_);

@@ -23,9 +23,8 @@ std::string remedy() {
 
 Errc code_named(std::string_view name) {
   constexpr std::array kCodes{
-      Errc::kNotFound, Errc::kAlreadyExists, Errc::kInvalidRequest, Errc::kUnsupported,
-      Errc::kAccessDenied, Errc::kLimit, Errc::kConflict, Errc::kServiceUnavailable,
-      Errc::kStoreUnavailable, Errc::kNoWorker};
+      Errc::kNotFound, Errc::kAlreadyExists, Errc::kInvalidRequest,     Errc::kUnsupported,      Errc::kAccessDenied,
+      Errc::kLimit,    Errc::kConflict,      Errc::kServiceUnavailable, Errc::kStoreUnavailable, Errc::kNoWorker};
   const auto it = std::find_if(kCodes.begin(), kCodes.end(), [&](Errc one) { return errc_name(one) == name; });
   return it == kCodes.end() ? Errc::kInternalFailure : *it;
 }
@@ -36,7 +35,8 @@ std::optional<Error> api_error(std::string_view answer, std::string_view verb) {
   const simdjson::padded_string padded(answer);
   simdjson::ondemand::document document;
   simdjson::ondemand::object object;
-  if (parser.iterate(padded).get(document) != simdjson::SUCCESS || document.get_object().get(object) != simdjson::SUCCESS) {
+  if (parser.iterate(padded).get(document) != simdjson::SUCCESS ||
+      document.get_object().get(object) != simdjson::SUCCESS) {
     return Error{Errc::kMalformed, "the answer is no JSON object"};
   }
   std::string_view found;
@@ -91,9 +91,9 @@ Result<std::string> NatsClient::ask(std::string_view verb, Json request) {
     bus_->wait(deadline);
   }
   const std::string trouble = bus_->status().last_error;
-  return Error{Errc::kNoResponders, "no answer from " + url_ + " (prefix " + prefix_ + ") within " +
-                                        std::to_string(timeout_.count()) + " ms" +
-                                        (trouble.empty() ? "; wait longer with --timeout" : "; last error: " + trouble)};
+  return Error{Errc::kNoResponders,
+               "no answer from " + url_ + " (prefix " + prefix_ + ") within " + std::to_string(timeout_.count()) +
+                   " ms" + (trouble.empty() ? "; wait longer with --timeout" : "; last error: " + trouble)};
 }
 
 std::optional<Result<std::string>> NatsClient::take_messages(std::string_view expected) {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
 #include <spdlog/fwd.h>
+#include <nlohmann/json.hpp>
 
 #include "schema/result.h"
 #include "worker_sdk/bus/nats_bus.h"
@@ -69,9 +69,9 @@ struct Page {
 Result<Page> parse_page(const std::string& answer);
 
 /// Asks for page after page and calls `use` for each item until `use` returns false or the list ends.
-Result<void> each_item(Client& client, std::string_view verb, Json request,
-                       const std::function<bool(const std::string& item)>& use,
-                       const std::function<void()>& end_of_page = [] {});
+Result<void> each_item(
+    Client& client, std::string_view verb, Json request, const std::function<bool(const std::string& item)>& use,
+    const std::function<void()>& end_of_page = [] {});
 
 /// Exit status for an error: 1 failed or refused, 2 bad input, 3 nobody answered.
 int exit_status(const Error& error);

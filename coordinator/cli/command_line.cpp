@@ -36,7 +36,9 @@ void CommandLine::add_common(CLI::App& to) {
   to.add_option("--nats", common.flags.nats, "where the fleet is; else $MUSTER_NATS_URL, DATA_DIR/nats.url, localhost")
       ->type_name("URL")
       ->group(group);
-  to.add_option("--data-dir", common.flags.data_dir, "what a fleet on this machine keeps")->type_name("DIR")->group(group);
+  to.add_option("--data-dir", common.flags.data_dir, "what a fleet on this machine keeps")
+      ->type_name("DIR")
+      ->group(group);
   to.add_option("--prefix", common.flags.prefix, "first part of all subjects (default muster)")
       ->type_name("PREFIX")
       ->group(group);
@@ -44,7 +46,9 @@ void CommandLine::add_common(CLI::App& to) {
       ->check(CLI::IsMember({"table", "json", "ndjson", "yaml"}))
       ->type_name("FORMAT")
       ->group(group);
-  to.add_option("--timeout", common.timeout, "how long to wait for an answer (default 5s)")->check(kDuration)->group(group);
+  to.add_option("--timeout", common.timeout, "how long to wait for an answer (default 5s)")
+      ->check(kDuration)
+      ->group(group);
   to.add_flag("-v,--verbose", common.verbose, "say more on stderr")->group(group);
   to.add_flag("-q,--quiet", common.quiet, "say less on stderr")->group(group);
 }

@@ -28,8 +28,10 @@ std::string quotable(std::string text) {
 std::vector<Flag> flags_of(const CLI::App& app) {
   std::vector<Flag> flags;
   for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) flags.push_back({"--" + name, quotable(option->get_description())});
-    for (const std::string& name : option->get_snames()) flags.push_back({"-" + name, quotable(option->get_description())});
+    for (const std::string& name : option->get_lnames())
+      flags.push_back({"--" + name, quotable(option->get_description())});
+    for (const std::string& name : option->get_snames())
+      flags.push_back({"-" + name, quotable(option->get_description())});
   }
   return flags;
 }
@@ -114,7 +116,8 @@ std::string fish(const std::vector<Verb>& verbs) {
     for (const std::string& below : verb.verbs) text += when + "-a " + below + "\n";
     for (const Flag& flag : verb.flags) {
       const bool is_long = flag.name.compare(0, 2, "--") == 0;
-      text += when + (is_long ? "-l " + flag.name.substr(2) : "-s " + flag.name.substr(1)) + " -d '" + flag.description + "'\n";
+      text += when + (is_long ? "-l " + flag.name.substr(2) : "-s " + flag.name.substr(1)) + " -d '" +
+              flag.description + "'\n";
     }
   }
   return text;

@@ -72,7 +72,8 @@ void show_status(Screen& screen, const Json& status) {
   const auto line = [&](const std::string& name, const std::string& value) {
     if (!value.empty()) screen.out << name << std::string(14 - name.size(), ' ') << escape(value) << '\n';
   };
-  for (const char* name : {"state", "fleet", "coordinator", "version", "started_at", "targets", "resources", "workers"}) {
+  for (const char* name :
+       {"state", "fleet", "coordinator", "version", "started_at", "targets", "resources", "workers"}) {
     line(name, field(status, name));
   }
   if (const auto runs = status.find("runs"); runs != status.end() && runs->is_object()) {
@@ -91,11 +92,11 @@ void show_status(Screen& screen, const Json& status) {
 }  // namespace
 
 int targets(Client& client, Screen& screen) {
-  return list_all(client, screen, "targets", Json::object(),
-                  {column("NAME", "name"), column("NAMESPACE", "namespace"), column("POOL", "pool"),
-                   column("STATE", "state"), count_column("RESOURCES", "resources"), column("LAST RUN", "last_run"),
-                   column("SYSTEM", "system")},
-                  "no targets: name some in the coordinator's configuration (`targets:`)");
+  return list_all(
+      client, screen, "targets", Json::object(),
+      {column("NAME", "name"), column("NAMESPACE", "namespace"), column("POOL", "pool"), column("STATE", "state"),
+       count_column("RESOURCES", "resources"), column("LAST RUN", "last_run"), column("SYSTEM", "system")},
+      "no targets: name some in the coordinator's configuration (`targets:`)");
 }
 
 int accept_target(Client& client, Screen& screen, const std::string& name) {
@@ -111,13 +112,13 @@ int plugins(Client& client, Screen& screen) {
 }
 
 int workers(Client& client, Screen& screen) {
-  return list_all(client, screen, "workers", Json::object(),
-                  {column("ID", "id"), column("NAMESPACE", "namespace"), column("POOL", "pool"),
-                   column("PLUGIN", "plugin"), column("VERSION", "version"), column("HOST", "host"),
-                   column("PID", "pid", Align::kRight), column("SLOTS", "slots", Align::kRight),
-                   column("FREE", "free", Align::kRight), count_column("JOBS", "jobs"), column("STATE", "state"),
-                   column("SINCE", "since")},
-                  "no workers: start one with `muster worker PLUGIN`");
+  return list_all(
+      client, screen, "workers", Json::object(),
+      {column("ID", "id"), column("NAMESPACE", "namespace"), column("POOL", "pool"), column("PLUGIN", "plugin"),
+       column("VERSION", "version"), column("HOST", "host"), column("PID", "pid", Align::kRight),
+       column("SLOTS", "slots", Align::kRight), column("FREE", "free", Align::kRight), count_column("JOBS", "jobs"),
+       column("STATE", "state"), column("SINCE", "since")},
+      "no workers: start one with `muster worker PLUGIN`");
 }
 
 int drain_worker(Client& client, Screen& screen, const std::string& id) {

@@ -36,31 +36,33 @@ Action with_fleet(FleetAction use) {
     auto log = std::make_shared<spdlog::logger>("muster");
     if (session.common.verbose) log->sinks().push_back(std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     settings.config.nats.name = "muster command line";
-    const auto client = NatsClient::connect(settings.config.nats, settings.config.prefix,
-                                            *parse_duration(session.common.timeout), log);
+    const auto client =
+        NatsClient::connect(settings.config.nats, settings.config.prefix, *parse_duration(session.common.timeout), log);
     if (!client) return report(session.screen, client.error());
     return use(**client, session.screen);
   };
 }
 
 void declare_inventory(CommandLine& line) {
-  line.verb(line.app, "resources", "show the inventory", "muster resources nginx --type FS::File -o ndjson",
-            [](CLI::App& verb) {
-              const auto options = std::make_shared<ResourcesOptions>();
-              verb.add_option("query", options->text, "part of the label or native id, in any case");
-              verb.add_option("--target", options->target, "only of this target")->type_name("T");
-              verb.add_option("--type", options->type, "only of this type")->type_name("TYPE");
-              CLI::Option* const managed = verb.add_flag_callback(
-                  "--managed", [options] { options->managed = true; }, "only declared ones");
-              verb.add_flag_callback("--unmanaged", [options] { options->managed = false; }, "only discovered ones")
-                  ->excludes(managed);
-              verb.add_flag("--drifted", options->drifted, "only those that differ from their declaration");
-              verb.add_option("--state", options->state, "present, stale, missing, vanished or filtered")
-                  ->check(CLI::IsMember({"present", "stale", "missing", "vanished", "filtered"}))
-                  ->type_name("S");
-              verb.add_option("--limit", options->limit, "at most so many")->check(kAtLeastOne)->type_name("N");
-              return with_fleet([options](Client& client, Screen& screen) { return resources(client, screen, *options); });
-            });
+  line.verb(
+      line.app, "resources", "show the inventory", "muster resources nginx --type FS::File -o ndjson",
+      [](CLI::App& verb) {
+        const auto options = std::make_shared<ResourcesOptions>();
+        verb.add_option("query", options->text, "part of the label or native id, in any case");
+        verb.add_option("--target", options->target, "only of this target")->type_name("T");
+        verb.add_option("--type", options->type, "only of this type")->type_name("TYPE");
+        CLI::Option* const managed = verb.add_flag_callback(
+            "--managed", [options] { options->managed = true; }, "only declared ones");
+        verb.add_flag_callback(
+                "--unmanaged", [options] { options->managed = false; }, "only discovered ones")
+            ->excludes(managed);
+        verb.add_flag("--drifted", options->drifted, "only those that differ from their declaration");
+        verb.add_option("--state", options->state, "present, stale, missing, vanished or filtered")
+            ->check(CLI::IsMember({"present", "stale", "missing", "vanished", "filtered"}))
+            ->type_name("S");
+        verb.add_option("--limit", options->limit, "at most so many")->check(kAtLeastOne)->type_name("N");
+        return with_fleet([options](Client& client, Screen& screen) { return resources(client, screen, *options); });
+      });
   line.verb(line.app, "resource", "show one resource", "muster resource etc/FS::File//etc/hostname --history",
             [](CLI::App& verb) {
               struct Options {
@@ -80,8 +82,12 @@ void declare_inventory(CommandLine& line) {
 void declare_runs(CommandLine& line) {
   line.verb(line.app, "discover", "start a discovery run", "muster discover --target etc --wait", [](CLI::App& verb) {
     const auto options = std::make_shared<DiscoverOptions>();
-    verb.add_option("--target", options->targets, "only this target; may be repeated")->type_name("T")->allow_extra_args(false);
-    verb.add_option("--type", options->types, "only this type; may be repeated")->type_name("TYPE")->allow_extra_args(false);
+    verb.add_option("--target", options->targets, "only this target; may be repeated")
+        ->type_name("T")
+        ->allow_extra_args(false);
+    verb.add_option("--type", options->types, "only this type; may be repeated")
+        ->type_name("TYPE")
+        ->allow_extra_args(false);
     verb.add_flag("--wait", options->wait, "wait for its end and show its report");
     return with_fleet([options](Client& client, Screen& screen) {
       const Interrupts interrupts_heard;
@@ -112,20 +118,22 @@ void declare_runs(CommandLine& line) {
 }
 
 void declare_fleet(CommandLine& line) {
-  CLI::App* const of_targets =
-      line.verb(line.app, "targets", "show the systems that are looked at", "muster targets",
-                [](CLI::App&) { return with_fleet([](Client& client, Screen& screen) { return targets(client, screen); }); });
-  line.verb(*of_targets, "accept", "accept that a target is another system than before", "muster targets accept db1",
-            [](CLI::App& verb) {
-              const auto name = std::make_shared<std::string>();
-              verb.add_option("target", *name, "its name")->required();
-              return with_fleet([name](Client& client, Screen& screen) { return accept_target(client, screen, *name); });
-            });
-  line.verb(line.app, "plugins", "show what the workers can do", "muster plugins",
-            [](CLI::App&) { return with_fleet([](Client& client, Screen& screen) { return plugins(client, screen); }); });
-  CLI::App* const of_workers =
-      line.verb(line.app, "workers", "show the workers", "muster workers",
-                [](CLI::App&) { return with_fleet([](Client& client, Screen& screen) { return workers(client, screen); }); });
+  CLI::App* const of_targets = line.verb(
+      line.app, "targets", "show the systems that are looked at", "muster targets",
+      [](CLI::App&) { return with_fleet([](Client& client, Screen& screen) { return targets(client, screen); }); });
+  line.verb(
+      *of_targets, "accept", "accept that a target is another system than before", "muster targets accept db1",
+      [](CLI::App& verb) {
+        const auto name = std::make_shared<std::string>();
+        verb.add_option("target", *name, "its name")->required();
+        return with_fleet([name](Client& client, Screen& screen) { return accept_target(client, screen, *name); });
+      });
+  line.verb(line.app, "plugins", "show what the workers can do", "muster plugins", [](CLI::App&) {
+    return with_fleet([](Client& client, Screen& screen) { return plugins(client, screen); });
+  });
+  CLI::App* const of_workers = line.verb(line.app, "workers", "show the workers", "muster workers", [](CLI::App&) {
+    return with_fleet([](Client& client, Screen& screen) { return workers(client, screen); });
+  });
   line.verb(*of_workers, "drain", "let a worker end its jobs and take no more", "muster workers drain 2MFJ0Q3E7R",
             [](CLI::App& verb) {
               const auto id = std::make_shared<std::string>();
@@ -137,13 +145,15 @@ void declare_fleet(CommandLine& line) {
     verb.add_option("namespace", *ns, "only of this namespace");
     return with_fleet([ns](Client& client, Screen& screen) { return types(client, screen, *ns); });
   });
-  line.verb(line.app, "schema", "show the JSON Schema of a type, or of all", "muster schema FS::File", [](CLI::App& verb) {
-    const auto type = std::make_shared<std::string>();
-    verb.add_option("type", *type, "of a resource");
-    return with_fleet([type](Client& client, Screen& screen) { return schema(client, screen, *type); });
+  line.verb(line.app, "schema", "show the JSON Schema of a type, or of all", "muster schema FS::File",
+            [](CLI::App& verb) {
+              const auto type = std::make_shared<std::string>();
+              verb.add_option("type", *type, "of a resource");
+              return with_fleet([type](Client& client, Screen& screen) { return schema(client, screen, *type); });
+            });
+  line.verb(line.app, "status", "is all well? (exit status 0 or 1)", "muster status", [](CLI::App&) {
+    return with_fleet([](Client& client, Screen& screen) { return status(client, screen); });
   });
-  line.verb(line.app, "status", "is all well? (exit status 0 or 1)", "muster status",
-            [](CLI::App&) { return with_fleet([](Client& client, Screen& screen) { return status(client, screen); }); });
 }
 
 }  // namespace

@@ -81,8 +81,12 @@ int resources(Client& client, Screen& screen, const ResourcesOptions& options) {
   const bool filtered = !request.empty();
   if (options.limit > 0) request["limit"] = std::min(options.limit, kPage);
   ListWriter list(screen,
-                  {column("ID", "id"), column("TARGET", "target"), column("TYPE", "type"),
-                   column("NATIVE ID", "native_id"), {"LABEL", other_label}, {"STATE", state_text}},
+                  {column("ID", "id"),
+                   column("TARGET", "target"),
+                   column("TYPE", "type"),
+                   column("NATIVE ID", "native_id"),
+                   {"LABEL", other_label},
+                   {"STATE", state_text}},
                   filtered ? "no resource matches" : "no resources yet: `muster discover --wait` takes an inventory");
   std::uint64_t left = options.limit;
   bool writable = true;

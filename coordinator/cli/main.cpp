@@ -1,4 +1,6 @@
 #include "coordinator/cli/app.h"
 #include "coordinator/service.h"
 
-int main(int argc, char** argv) { return muster::cli::run(argc, argv, &muster::run_coordinator); }
+int main(int argc, char** argv) {
+  return muster::cli::run(argc, argv, &muster::run_coordinator);
+}

@@ -13,8 +13,8 @@
 #include <fstream>
 #include <thread>
 
-#include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
+#include <nlohmann/json.hpp>
 
 #include "coordinator/cli/plugin_path.h"
 #include "worker_sdk/bus/clock.h"
@@ -53,7 +53,8 @@ std::uint16_t choose_port(const fs::path& file) {
 
 std::string find_server(const Environment& env) {
   const auto it = env.find("PATH");  // Debian puts it where a plain user does not look
-  return find_executable("nats-server", (it == env.end() ? "" : it->second + ":") + "/usr/local/bin:/usr/bin:/usr/sbin");
+  return find_executable("nats-server",
+                         (it == env.end() ? "" : it->second + ":") + "/usr/local/bin:/usr/bin:/usr/sbin");
 }
 
 }  // namespace
@@ -72,7 +73,8 @@ Result<void> write_private(const std::string& path, const std::string& content) 
 Result<NatsServer> prepare_nats_server(const std::string& data_dir, const Environment& env) {
   const std::string executable = find_server(env);
   if (executable.empty()) {
-    return Error{Errc::kNotFound, "nats-server is not installed (apt-get install nats-server); or use one that runs: --nats URL"};
+    return Error{Errc::kNotFound,
+                 "nats-server is not installed (apt-get install nats-server); or use one that runs: --nats URL"};
   }
   const fs::path directory(data_dir);
   const std::uint16_t port = choose_port(directory / "nats.port");
@@ -88,7 +90,8 @@ Result<NatsServer> prepare_nats_server(const std::string& data_dir, const Enviro
       "write_deadline: \"2s\"\n",
       port, port, nlohmann::json((directory / "nats").string()).dump(), password);
   if (auto written = write_private(directory / "nats.conf", config); !written) return written.error();
-  if (auto written = write_private(directory / "nats.port", std::to_string(port) + "\n"); !written) return written.error();
+  if (auto written = write_private(directory / "nats.port", std::to_string(port) + "\n"); !written)
+    return written.error();
   NatsServer server;
   server.command = {"nats-server", {executable, "-c", (directory / "nats.conf").string()}, env};
   // On few cores one thread serves more: a third more replies, half the tail latency.

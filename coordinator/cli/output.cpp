@@ -14,8 +14,8 @@
 namespace muster::cli {
 namespace {
 
-constexpr std::size_t kGap = 2;          // blanks between columns
-constexpr std::size_t kNarrowest = 8;    // columns are not cut below this
+constexpr std::size_t kGap = 2;             // blanks between columns
+constexpr std::size_t kNarrowest = 8;       // columns are not cut below this
 constexpr long long kProgressEvery = 3000;  // ms between lines where there is no terminal
 
 /// Length in bytes of the character at the start of `text`, 0 when it is no UTF-8; `code` gets its code point.
@@ -61,7 +61,8 @@ std::string cut(const std::string& text, std::size_t width) {
 
 /// The escape sequence of a word that tells a state, empty for others.
 std::string_view colour_of(std::string_view word) {
-  constexpr std::array<std::string_view, 7> kBad{"failed", "missing", "lost", "rejected", "quarantined", "degraded", "unreachable"};
+  constexpr std::array<std::string_view, 7> kBad{"failed",      "missing",  "lost",       "rejected",
+                                                 "quarantined", "degraded", "unreachable"};
   constexpr std::array<std::string_view, 6> kOdd{"partial", "stale", "draining", "changed", "removed", "drifted"};
   constexpr std::array<std::string_view, 3> kGood{"complete", "active", "ok"};
   const auto is_in = [&](const auto& words) { return std::find(words.begin(), words.end(), word) != words.end(); };
@@ -128,8 +129,8 @@ std::string escape(std::string_view text) {
 }
 
 std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 std::string plain(const Json& value) {
@@ -237,8 +238,9 @@ void Progress::show(const std::string& line) {
     shown_ = true;
     return;
   }
-  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
-                       std::chrono::steady_clock::now().time_since_epoch()).count();
+  const auto now =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count();
   if (screen_.verbosity != Verbosity::kVerbose || line == last_ || now - last_at_ < kProgressEvery) return;
   screen_.err << line << '\n';
   last_ = line;

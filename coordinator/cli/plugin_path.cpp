@@ -43,6 +43,8 @@ Result<std::string> find_plugin(const std::string& plugin, const std::string& be
                                     libexec + ", $MUSTER_PLUGIN_PATH or $PATH"};
 }
 
-std::string own_directory() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
+std::string own_directory() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+}
 
 }  // namespace muster::cli

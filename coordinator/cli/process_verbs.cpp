@@ -39,10 +39,12 @@ void add_config_option(CLI::App& verb, std::string& file) {
 std::shared_ptr<spdlog::logger> make_logger(const Session& session) {
   const bool plain = session.env.count("NO_COLOR") > 0;
   const auto mode = plain ? spdlog::color_mode::never : spdlog::color_mode::automatic;
-  auto log = std::make_shared<spdlog::logger>("coordinator", std::make_shared<spdlog::sinks::stderr_color_sink_mt>(mode));
+  auto log =
+      std::make_shared<spdlog::logger>("coordinator", std::make_shared<spdlog::sinks::stderr_color_sink_mt>(mode));
   log->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %n %v", spdlog::pattern_time_type::utc);
   log->set_level(session.common.verbose ? spdlog::level::debug
-                                        : session.common.quiet ? spdlog::level::warn : spdlog::level::info);
+                 : session.common.quiet ? spdlog::level::warn
+                                        : spdlog::level::info);
   log->flush_on(spdlog::level::info);
   return log;
 }
@@ -99,9 +101,11 @@ void declare_parts(CommandLine& line) {
             });
   line.verb(line.app, "worker", "run a worker", "muster worker fs --pool site-b --slots 8", [](CLI::App& verb) {
     const auto start = std::make_shared<WorkerStart>();
-    const CLI::Validator pool([](std::string& text) {
-      return valid_namespace(text) ? std::string() : "expected letters, digits, _ and -, found " + text;
-    }, "");
+    const CLI::Validator pool(
+        [](std::string& text) {
+          return valid_namespace(text) ? std::string() : "expected letters, digits, _ and -, found " + text;
+        },
+        "");
     verb.add_option("plugin", start->executable, "a name (fs: muster-plugin-fs) or a path")->required();
     verb.add_option("--pool", start->pool, "where it stands (default: default)")->check(pool)->type_name("P");
     verb.add_option("--slots", start->slots, "jobs at once (default 4)")->check(CLI::Range(1, 1024))->type_name("N");
@@ -135,7 +139,9 @@ void declare_tools(CommandLine& line) {
   line.verb(line.app, "completion", "print a shell's completion script", "source <(muster completion bash)",
             [&line](CLI::App& verb) {
               const auto shell = std::make_shared<std::string>();
-              verb.add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+              verb.add_option("shell", *shell, "bash, zsh or fish")
+                  ->required()
+                  ->check(CLI::IsMember({"bash", "zsh", "fish"}));
               return [&line, shell](Session& session) {
                 session.screen.out << completion_script(line.app, *shell) << std::flush;
                 return 0;

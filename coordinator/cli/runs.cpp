@@ -44,8 +44,9 @@ std::string progress_line(const Json& run) {
   std::size_t complete = 0;
   for (const Json& scan : scans) complete += scan.value("complete", false) ? 1 : 0;
   const std::string waiting = field(run, "waiting");
-  return fmt::format("run {} {}: {} of {} scans, {} listed, {} read{}", field(run, "run"), field(run, "state"), complete,
-                     scans.size(), sum(run, "listed"), sum(run, "read"), waiting.empty() ? "" : "; " + escape(waiting));
+  return fmt::format("run {} {}: {} of {} scans, {} listed, {} read{}", field(run, "run"), field(run, "state"),
+                     complete, scans.size(), sum(run, "listed"), sum(run, "read"),
+                     waiting.empty() ? "" : "; " + escape(waiting));
 }
 
 void show_run(Screen& screen, const Json& run) {
@@ -66,13 +67,17 @@ void show_run(Screen& screen, const Json& run) {
   const Json problems = run.value("problems", Json::array());
   if (problems.empty()) return;
   screen.out << "\nproblems:\n";
-  write_table(screen, {column("TARGET", "target"), column("TYPE", "type"), column("CODE", "code"), column("MESSAGE", "message")},
-              problems);
+  write_table(
+      screen,
+      {column("TARGET", "target"), column("TYPE", "type"), column("CODE", "code"), column("MESSAGE", "message")},
+      problems);
 }
 
 }  // namespace
 
-int run_status(const Json& run) { return field(run, "state") == "complete" ? 0 : 1; }
+int run_status(const Json& run) {
+  return field(run, "state") == "complete" ? 0 : 1;
+}
 
 Result<std::optional<std::string>> await_run(Client& client, Screen& screen, const std::string& id,
                                              const Interrupted& interrupted) {
@@ -119,9 +124,15 @@ int discover(Client& client, Screen& screen, const DiscoverOptions& options, con
 
 int runs(Client& client, Screen& screen, std::uint64_t limit) {
   ListWriter list(screen,
-                  {column("RUN", "run"), column("STATE", "state"), column("TRIGGER", "trigger"),
-                   column("STARTED", "started_at"), {"TOOK", duration, Align::kRight}, sum_column("LISTED", "listed"),
-                   sum_column("NEW", "new"), sum_column("CHANGED", "changed"), sum_column("MISSING", "missing"),
+                  {column("RUN", "run"),
+                   column("STATE", "state"),
+                   column("TRIGGER", "trigger"),
+                   column("STARTED", "started_at"),
+                   {"TOOK", duration, Align::kRight},
+                   sum_column("LISTED", "listed"),
+                   sum_column("NEW", "new"),
+                   sum_column("CHANGED", "changed"),
+                   sum_column("MISSING", "missing"),
                    sum_column("ERRORS", "errors")},
                   "no runs yet: `muster discover` starts one");
   std::uint64_t left = limit;

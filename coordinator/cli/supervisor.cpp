@@ -67,7 +67,8 @@ void Supervisor::reap(Kept& kept, TimePoint now) {
   kept.child.reset();
   if (stopping_) return;
   ++kept.ends;
-  kept.back_off = now - kept.started > kHealthy ? kFirstBackOff : std::clamp(kept.back_off * 2, kFirstBackOff, kLastBackOff);
+  kept.back_off =
+      now - kept.started > kHealthy ? kFirstBackOff : std::clamp(kept.back_off * 2, kFirstBackOff, kLastBackOff);
   kept.next_start = now + kept.back_off;
   log_(kept.command.name, describe_exit(status) + "; starts again in " + std::to_string(kept.back_off.count()) + " ms");
 }
@@ -106,7 +107,9 @@ void Supervisor::read_signals() {
   }
 }
 
-void Supervisor::wake() const { eventfd_write(wake_fd_, 1); }
+void Supervisor::wake() const {
+  eventfd_write(wake_fd_, 1);
+}
 
 int Supervisor::ends(Stage stage) const {
   int sum = 0;

@@ -52,7 +52,8 @@ class UrlFile {
 /// What children write, each line with its writer's name.
 Supervisor::Log make_log(Screen& screen) {
   return [&screen](const std::string& child, std::string_view line) {
-    const bool chatter = line.find("[INF]") != std::string_view::npos || line.find("[WRN] Plaintext passwords") != std::string_view::npos;
+    const bool chatter = line.find("[INF]") != std::string_view::npos ||
+                         line.find("[WRN] Plaintext passwords") != std::string_view::npos;
     if (child == "nats-server" && chatter && screen.verbosity != Verbosity::kVerbose) return;
     screen.err << (screen.progress ? "\r\x1b[K" : "") << child << ": " << line << std::endl;
   };

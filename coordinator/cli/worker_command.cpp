@@ -73,8 +73,8 @@ Command worker_command(const WorkerStart& start, const Config& config, Verbosity
   command.env = std::move(env);
   command.env["MUSTER_NATS_URL"] = config.nats.url;
   std::vector<std::string>& argv = command.argv;
-  argv = {start.executable, "--prefix", config.prefix, "--pool",     start.pool,
-          "--slots",        std::to_string(start.slots), "--data-dir", config.data_dir};
+  argv = {start.executable, "--prefix",     config.prefix, "--pool", start.pool, "--slots", std::to_string(start.slots),
+          "--data-dir",     config.data_dir};
   add_flag(argv, "--creds", config.nats.creds);
   add_flag(argv, "--nkey-seed", config.nats.nkey_seed);
   add_flag(argv, "--tls-ca", config.nats.tls_ca);

@@ -31,7 +31,9 @@ std::string scalar(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string key_text(const std::string& key) { return scalar(Json(key)); }
+std::string key_text(const std::string& key) {
+  return scalar(Json(key));
+}
 
 }  // namespace
 

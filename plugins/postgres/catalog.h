@@ -1,9 +1,9 @@
 #pragma once
 
-/// What the types are made of in the system catalogs (PostgreSQL 12 and later): one SELECT per type, one row per object.
-/// Columns: native_id; uid (oids are unique per database, those of shared objects per server); scope and name, which
-/// find an object again (scope: the schema of a table, else empty); properties, JSON. They are sub-selects of a query
-/// that limits rows, and the planner computes costly columns, the properties, after the limit.
+/// What the types are made of in the system catalogs (PostgreSQL 12 and later): one SELECT per type, one row per
+/// object. Columns: native_id; uid (oids are unique per database, those of shared objects per server); scope and name,
+/// which find an object again (scope: the schema of a table, else empty); properties, JSON. They are sub-selects of a
+/// query that limits rows, and the planner computes costly columns, the properties, after the limit.
 namespace muster::postgres {
 
 inline constexpr char kRoles[] = R"(

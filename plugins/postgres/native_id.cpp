@@ -3,8 +3,12 @@
 namespace muster::postgres {
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || c == '_';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 /// Takes the plain name that `rest` begins with; empty when there is none.
 std::string take_plain(std::string_view& rest) {

@@ -48,7 +48,8 @@ Result<std::string> parse_config(const Json& json) {
 Result<std::string> parent_parameter(const ListRequest& request, const char* name) {
   if (request.parent && request.parent->parameters.is_object()) {
     const auto found = request.parent->parameters.find(name);
-    if (found != request.parent->parameters.end() && found->is_string() && *found != "") return found->get<std::string>();
+    if (found != request.parent->parameters.end() && found->is_string() && *found != "")
+      return found->get<std::string>();
   }
   return invalid_request(request.type + " is listed below a parent: the list parameter `" + name + "` is missing");
 }
@@ -211,9 +212,8 @@ void add_type(Plugin& plugin, const Kind& kind, TypeInfo info) {
   }
   plugin.type(std::move(info))
       .list([kind](const ListRequest& request, JobContext& context) { return list(kind, request, context); })
-      .read_many([kind](const ReadManyRequest& request, JobContext& context) {
-        return read_many(kind, request, context);
-      });
+      .read_many(
+          [kind](const ReadManyRequest& request, JobContext& context) { return read_many(kind, request, context); });
 }
 
 }  // namespace
@@ -232,14 +232,16 @@ PluginInfo plugin_info() {
 }
 
 void add_types(Plugin& plugin) {
-  add_type(plugin, kRole,
-           type_info("A role: a user or a group", kRoleSchema, R"({"name":"app","login":true,"member_of":["readers"]})"));
+  add_type(
+      plugin, kRole,
+      type_info("A role: a user or a group", kRoleSchema, R"({"name":"app","login":true,"member_of":["readers"]})"));
   add_type(plugin, kDatabase, type_info("A database", kDatabaseSchema, R"({"name":"shop","owner":"app"})"));
   add_type(plugin, kSchema,
            type_info("A schema of a database", kSchemaSchema, R"({"database":"shop","name":"sales","owner":"app"})"));
-  add_type(plugin, kTable,
-           type_info("A table, ordinary or partitioned; partitions are tables too", kTableSchema,
-                     R"({"database":"shop","schema":"sales","name":"orders","columns":[{"name":"id","type":"bigint"}]})"));
+  add_type(
+      plugin, kTable,
+      type_info("A table, ordinary or partitioned; partitions are tables too", kTableSchema,
+                R"({"database":"shop","schema":"sales","name":"orders","columns":[{"name":"id","type":"bigint"}]})"));
   add_type(plugin, kExtension,
            type_info("An installed extension", kExtensionSchema, R"({"database":"shop","name":"citext"})"));
   plugin.inspect(inspect);

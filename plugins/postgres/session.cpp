@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <system_error>
 
@@ -48,7 +48,8 @@ Result<void> check_dsn(const std::string& dsn) {
   if (!options) return invalid_request("config.dsn: is no connection string or URI of libpq");
   if (option(options, "host").find('@') != std::string_view::npos ||
       option(options, "port").find_first_not_of("0123456789, ") != std::string_view::npos) {
-    return invalid_request("config.dsn: host or port is none; special characters of a password must be percent-encoded");
+    return invalid_request(
+        "config.dsn: host or port is none; special characters of a password must be percent-encoded");
   }
   return {};
 }
@@ -63,7 +64,9 @@ std::optional<Clock::time_point> connect_deadline(PGconn* connection) {
   return Clock::now() + std::chrono::seconds(std::max(seconds, 2));
 }
 
-Error cancelled() { return failure(Errc::kCancelled, "cancelled"); }
+Error cancelled() {
+  return failure(Errc::kCancelled, "cancelled");
+}
 
 }  // namespace
 
@@ -72,11 +75,17 @@ Session::StopEvent::StopEvent(std::stop_token stop)
   if (descriptor_.number < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
 }
 
-Session::StopEvent::Descriptor::~Descriptor() { close(number); }
+Session::StopEvent::Descriptor::~Descriptor() {
+  close(number);
+}
 
-void Session::StopEvent::Signal::operator()() const noexcept { eventfd_write(descriptor, 1); }
+void Session::StopEvent::Signal::operator()() const noexcept {
+  eventfd_write(descriptor, 1);
+}
 
-void Session::Close::operator()(pg_conn* connection) const { PQfinish(connection); }
+void Session::Close::operator()(pg_conn* connection) const {
+  PQfinish(connection);
+}
 
 Session::Session(JobContext& context) : context_(context), stop_(context.stop_token()) {}
 Session::~Session() = default;
@@ -98,10 +107,10 @@ Result<void> Session::connect(const std::string& dsn, const std::string& databas
   if (auto checked = check_dsn(dsn); !checked) return checked;
   if (database.find('\0') != database.npos) return failure(Errc::kNotFound, "no database has a NUL byte in its name");
   // The first dbname may be a connection string, whose settings win over those before it and lose to those after it.
-  const std::array keywords{"connect_timeout", "application_name", "dbname", "dbname", "client_encoding",
-                            static_cast<const char*>(nullptr)};
-  const std::array values{kConnectTimeout + 0, "muster", dsn.c_str(), database.c_str(), "UTF8",
-                          static_cast<const char*>(nullptr)};
+  const std::array keywords{"connect_timeout", "application_name", "dbname",
+                            "dbname",          "client_encoding",  static_cast<const char*>(nullptr)};
+  const std::array values{kConnectTimeout + 0, "muster", dsn.c_str(),
+                          database.c_str(),    "UTF8",   static_cast<const char*>(nullptr)};
   connection_.reset(PQconnectStartParams(keywords.data(), values.data(), 1));
   if (!connection_) return failure(Errc::kInternalFailure, "out of memory");
   PQsetErrorVerbosity(connection_.get(), PQERRORS_VERBOSE);  // only so the SQLSTATE of a refusal is told
@@ -147,8 +156,8 @@ Result<Rows> Session::query(const std::string& sql, const std::vector<std::strin
     values.push_back(parameter.c_str());
   }
   context_.count_calls(1);
-  if (PQsendQueryParams(connection_.get(), sql.c_str(), static_cast<int>(values.size()), nullptr, values.data(), nullptr,
-                        nullptr, 0) == 0) {
+  if (PQsendQueryParams(connection_.get(), sql.c_str(), static_cast<int>(values.size()), nullptr, values.data(),
+                        nullptr, nullptr, 0) == 0) {
     return error_of(nullptr);
   }
   return answer();

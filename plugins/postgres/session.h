@@ -29,7 +29,8 @@ class Session {
   /// returns    null when the database takes no connections at all
   /// errors     kNotFound (no database of this name), kInvalidRequest (dsn), kAccessDenied, kThrottling,
   ///            kServiceUnavailable, kCancelled, ...; none ever holds the dsn
-  static Result<std::unique_ptr<Session>> open(const std::string& dsn, const std::string& database, JobContext& context);
+  static Result<std::unique_ptr<Session>> open(const std::string& dsn, const std::string& database,
+                                               JobContext& context);
 
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

@@ -11,15 +11,33 @@ constexpr std::size_t kStateSize = 5;
 
 // Of SQLSTATEs, the beginning; a longer one comes before a shorter one that it begins with.
 constexpr auto kCodes = std::to_array<std::pair<std::string_view, Errc>>({
-    {"42704", Errc::kNotFound},       {"3D000", Errc::kNotFound},           {"3F000", Errc::kNotFound},
-    {"42P01", Errc::kNotFound},       {"42710", Errc::kAlreadyExists},      {"42P04", Errc::kAlreadyExists},
-    {"42P06", Errc::kAlreadyExists},  {"42P07", Errc::kAlreadyExists},      {"42601", Errc::kInvalidRequest},
-    {"42501", Errc::kAccessDenied},   {"42883", Errc::kUnsupported},        {"42703", Errc::kUnsupported},
-    {"53300", Errc::kThrottling},     {"40001", Errc::kConflict},           {"40P01", Errc::kConflict},
-    {"55006", Errc::kConflict},       {"55P03", Errc::kConflict},           {"57014", Errc::kTimeout},
-    {"57P01", Errc::kServiceUnavailable}, {"57P02", Errc::kServiceUnavailable}, {"57P03", Errc::kServiceUnavailable},
-    {"57P05", Errc::kServiceUnavailable}, {"0A", Errc::kUnsupported},       {"22", Errc::kInvalidRequest},
-    {"28", Errc::kAccessDenied},      {"53", Errc::kLimit},                 {"54", Errc::kLimit},
+    {"42704", Errc::kNotFound},
+    {"3D000", Errc::kNotFound},
+    {"3F000", Errc::kNotFound},
+    {"42P01", Errc::kNotFound},
+    {"42710", Errc::kAlreadyExists},
+    {"42P04", Errc::kAlreadyExists},
+    {"42P06", Errc::kAlreadyExists},
+    {"42P07", Errc::kAlreadyExists},
+    {"42601", Errc::kInvalidRequest},
+    {"42501", Errc::kAccessDenied},
+    {"42883", Errc::kUnsupported},
+    {"42703", Errc::kUnsupported},
+    {"53300", Errc::kThrottling},
+    {"40001", Errc::kConflict},
+    {"40P01", Errc::kConflict},
+    {"55006", Errc::kConflict},
+    {"55P03", Errc::kConflict},
+    {"57014", Errc::kTimeout},
+    {"57P01", Errc::kServiceUnavailable},
+    {"57P02", Errc::kServiceUnavailable},
+    {"57P03", Errc::kServiceUnavailable},
+    {"57P05", Errc::kServiceUnavailable},
+    {"0A", Errc::kUnsupported},
+    {"22", Errc::kInvalidRequest},
+    {"28", Errc::kAccessDenied},
+    {"53", Errc::kLimit},
+    {"54", Errc::kLimit},
     {"08", Errc::kServiceUnavailable},
 });
 
@@ -27,7 +45,9 @@ constexpr auto kCodes = std::to_array<std::pair<std::string_view, Errc>>({
 constexpr std::array<std::string_view, 3> kRaces{"concurrently updated", "cache lookup failed",
                                                  "could not open relation with OID"};
 
-bool is_state_character(char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); }
+bool is_state_character(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z');
+}
 
 }  // namespace
 

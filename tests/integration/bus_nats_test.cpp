@@ -433,10 +433,10 @@ TEST_CASE("a server that another one told of takes over") {
   const auto at = log.find(mark);
   REQUIRE(at != std::string::npos);
   const std::string route_port = log.substr(at + mark.size(), log.find('\n', at) - at - mark.size());
-  NatsServer second({.config = "cluster { name: c, listen: \"127.0.0.1:-1\", routes: [nats://127.0.0.1:" + route_port +
-                               "] }",
-                     .user = "u",
-                     .password = "p"});
+  NatsServer second(
+      {.config = "cluster { name: c, listen: \"127.0.0.1:-1\", routes: [nats://127.0.0.1:" + route_port + "] }",
+       .user = "u",
+       .password = "p"});
   auto other = connect_to(second);
   listen(*other, "a");
   // Connect when the servers know each other: then the first handshake already names both.

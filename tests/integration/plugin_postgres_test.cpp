@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include <catch2/catch.hpp>
 #include <libpq-fe.h>
+#include <catch2/catch.hpp>
 
 #include "support/postgres_server.h"
 #include "worker_sdk/testing/fake_context.h"
@@ -25,7 +25,8 @@ class Db {
  public:
   explicit Db(const std::string& dsn) : connection_(PQconnectdb(dsn.c_str())) {
     if (PQstatus(connection_) != CONNECTION_OK) throw std::runtime_error(PQerrorMessage(connection_));
-    PQsetNoticeProcessor(connection_, [](void*, const char*) {}, nullptr);
+    PQsetNoticeProcessor(
+        connection_, [](void*, const char*) {}, nullptr);
   }
   Db(const Db&) = delete;
   Db& operator=(const Db&) = delete;
@@ -63,12 +64,13 @@ struct Fleet {
     const auto admin = db("postgres");
     for (const char* sql :
          {"CREATE ROLE readers NOLOGIN", "CREATE ROLE \"Odd.Role\" CREATEDB CREATEROLE CONNECTION LIMIT 7",
-          "CREATE ROLE \"größe\"", "CREATE ROLE \"user\"", "CREATE ROLE \"a\"\"b\"", "CREATE ROLE locked LOGIN PASSWORD 'right'",
-          "CREATE ROLE app LOGIN IN ROLE readers, \"Odd.Role\", \"user\"", "CREATE ROLE full LOGIN CONNECTION LIMIT 0",
-          "ALTER ROLE app SET search_path = sales, public", "ALTER ROLE app SET quote_all_identifiers = on",
-          "CREATE DATABASE shop OWNER app", "CREATE DATABASE \"Odd.Db \"\"1\"\"\"",
-          "CREATE DATABASE \"größe\" ENCODING 'LATIN1' TEMPLATE template0", "CREATE DATABASE private",
-          "REVOKE CONNECT ON DATABASE private FROM PUBLIC", "CREATE DATABASE closed ALLOW_CONNECTIONS false"}) {
+          "CREATE ROLE \"größe\"", "CREATE ROLE \"user\"", "CREATE ROLE \"a\"\"b\"",
+          "CREATE ROLE locked LOGIN PASSWORD 'right'", "CREATE ROLE app LOGIN IN ROLE readers, \"Odd.Role\", \"user\"",
+          "CREATE ROLE full LOGIN CONNECTION LIMIT 0", "ALTER ROLE app SET search_path = sales, public",
+          "ALTER ROLE app SET quote_all_identifiers = on", "CREATE DATABASE shop OWNER app",
+          "CREATE DATABASE \"Odd.Db \"\"1\"\"\"", "CREATE DATABASE \"größe\" ENCODING 'LATIN1' TEMPLATE template0",
+          "CREATE DATABASE private", "REVOKE CONNECT ON DATABASE private FROM PUBLIC",
+          "CREATE DATABASE closed ALLOW_CONNECTIONS false"}) {
       admin.run(sql);
     }
     for (const char* name : {"shop", kOddDatabase, "größe"}) populate(db(name));
@@ -78,8 +80,8 @@ struct Fleet {
     int number = 0;
     for (const std::string schema : {"sales", "\"Odd.Schema\"", "\"select\"", "\"größe\"", "\"a\"\"b\""}) {
       db.run("CREATE SCHEMA " + schema + " AUTHORIZATION app");
-      for (const std::string table : {"plain", "\"table\"", "\"Dotted.Name\"", "\"qu\"\"ote\"", "\"ünï\"", "\"1st\"", "_x",
-                                      "\"UPPER\"", "\"with space\"", "\"a\"\".\"\"b\""}) {
+      for (const std::string table : {"plain", "\"table\"", "\"Dotted.Name\"", "\"qu\"\"ote\"", "\"ünï\"", "\"1st\"",
+                                      "_x", "\"UPPER\"", "\"with space\"", "\"a\"\".\"\"b\""}) {
         const auto name = schema + "." + table;
         db.run("CREATE TABLE " + name + " (id int PRIMARY KEY, \"Odd \"\"c\" text DEFAULT 'it''s')");
         if (++number % 2 == 0) db.run("ALTER TABLE " + name + " OWNER TO app");
@@ -138,7 +140,9 @@ struct Pg {
 };
 
 /// As the coordinator makes it of the parent's properties.
-Parent in_database(const std::string& name) { return {"PG::Database", name, Json{{"database", name}}.dump()}; }
+Parent in_database(const std::string& name) {
+  return {"PG::Database", name, Json{{"database", name}}.dump()};
+}
 Parent in_schema(const std::string& database, const std::string& schema) {
   return {"PG::Schema", database + "." + schema, Json{{"database", database}, {"schema", schema}}.dump()};
 }
@@ -177,8 +181,13 @@ TEST_CASE("roles and databases are those of the catalogs") {
   const auto admin = fleet().db("postgres");
   check_type(pg, "PG::Role", std::nullopt, admin.run("SELECT format('%I', rolname) FROM pg_authid"));
   check_type(pg, "PG::Database", std::nullopt, admin.run("SELECT format('%I', datname) FROM pg_database"));
-  CHECK(pg.properties("PG::Role", "\"Odd.Role\"") == Json{{"name", "Odd.Role"}, {"login", false}, {"superuser", false},
-        {"createdb", true}, {"createrole", true}, {"connection_limit", 7}, {"member_of", Json::array()}});
+  CHECK(pg.properties("PG::Role", "\"Odd.Role\"") == Json{{"name", "Odd.Role"},
+                                                          {"login", false},
+                                                          {"superuser", false},
+                                                          {"createdb", true},
+                                                          {"createrole", true},
+                                                          {"connection_limit", 7},
+                                                          {"member_of", Json::array()}});
   CHECK(pg.properties("PG::Role", "app")["member_of"] == Json{"Odd.Role", "readers", "user"});
   CHECK(pg.properties("PG::Role", "app")["login"] == true);
   CHECK(pg.properties("PG::Role", "postgres")["superuser"] == true);
@@ -200,9 +209,11 @@ TEST_CASE("schemas, tables and extensions are those of the catalogs") {
                db.run("SELECT format('%I.%I', current_database(), extname) FROM pg_extension"));
     std::size_t tables = 0;
     for (const std::string schema : {"sales", "Odd.Schema", "select", "größe", "a\"b", "public"}) {
-      check_type(pg, "PG::Table", in_schema(database, schema),
-                 db.run("SELECT format('%I.%I.%I', table_catalog, table_schema, table_name) FROM information_schema.tables "
-                        "WHERE table_type = 'BASE TABLE' AND table_schema = '" + schema + "'"));
+      check_type(
+          pg, "PG::Table", in_schema(database, schema),
+          db.run("SELECT format('%I.%I.%I', table_catalog, table_schema, table_name) FROM information_schema.tables "
+                 "WHERE table_type = 'BASE TABLE' AND table_schema = '" +
+                 schema + "'"));
       const auto items = pg.list("PG::Table", in_schema(database, schema));
       tables += items.size();
       for (const auto& item : items) CHECK(uids.insert(item.uid).second);
@@ -211,7 +222,8 @@ TEST_CASE("schemas, tables and extensions are those of the catalogs") {
   }
   CHECK(pg.properties("PG::Schema", "shop.sales") == Json{{"database", "shop"}, {"name", "sales"}, {"owner", "app"}});
   CHECK(pg.properties("PG::Extension", "shop.\"uuid-ossp\"") ==
-        Json{{"database", "shop"}, {"name", "uuid-ossp"},
+        Json{{"database", "shop"},
+             {"name", "uuid-ossp"},
              {"version", fleet().db("shop").one("SELECT extversion FROM pg_extension WHERE extname = 'uuid-ossp'")}});
   // The catalogs' own schemas are listed too: leaving them out is the filters' affair.
   CHECK(pg.list("PG::Table", in_schema("shop", "pg_catalog")).size() > 50);
@@ -222,12 +234,14 @@ TEST_CASE("a table's columns and constraints") {
   const auto admin = fleet().db("postgres");
   admin.run("CREATE DATABASE columns");
   const auto db = fleet().db("columns");
-  db.run("CREATE EXTENSION btree_gist; CREATE TYPE mood AS ENUM ('sad'); CREATE TABLE other (id int PRIMARY KEY);"
-         "CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY, gone int, price numeric(10,2) DEFAULT 1.5 CHECK (price > 0),"
-         " \"Name\" varchar(20) NOT NULL, m mood[] DEFAULT '{}', twice numeric GENERATED ALWAYS AS (price * 2) STORED,"
-         " n int DEFAULT nextval(pg_get_serial_sequence('t', 'id')), o int REFERENCES other, s serial,"
-         " PRIMARY KEY (id), CONSTRAINT \"U.1\" UNIQUE (\"Name\", o), CONSTRAINT ex EXCLUDE USING gist (o WITH =));"
-         "ALTER TABLE t DROP COLUMN gone; CREATE TEMP TABLE passing (a int); CREATE TABLE nothing ()");
+  db.run(
+      "CREATE EXTENSION btree_gist; CREATE TYPE mood AS ENUM ('sad'); CREATE TABLE other (id int PRIMARY KEY);"
+      "CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY, gone int, price numeric(10,2) DEFAULT 1.5 CHECK (price "
+      "> 0),"
+      " \"Name\" varchar(20) NOT NULL, m mood[] DEFAULT '{}', twice numeric GENERATED ALWAYS AS (price * 2) STORED,"
+      " n int DEFAULT nextval(pg_get_serial_sequence('t', 'id')), o int REFERENCES other, s serial,"
+      " PRIMARY KEY (id), CONSTRAINT \"U.1\" UNIQUE (\"Name\", o), CONSTRAINT ex EXCLUDE USING gist (o WITH =));"
+      "ALTER TABLE t DROP COLUMN gone; CREATE TEMP TABLE passing (a int); CREATE TABLE nothing ()");
   const auto column = [](const char* name, const char* type, bool nullable, const Json& value) {
     return Json{{"name", name}, {"type", type}, {"nullable", nullable}, {"default", value}};
   };
@@ -235,15 +249,20 @@ TEST_CASE("a table's columns and constraints") {
     return Json{{"name", name}, {"type", type}, {"definition", definition}};
   };
   const Json expected{
-      {"database", "columns"}, {"schema", "public"}, {"name", "t"}, {"owner", "postgres"},
+      {"database", "columns"},
+      {"schema", "public"},
+      {"name", "t"},
+      {"owner", "postgres"},
       {"columns",
        {column("id", "bigint", false, "generated always as identity"), column("price", "numeric(10,2)", true, "1.5"),
-        column("Name", "character varying(20)", false, nullptr), column("m", "public.mood[]", true, "'{}'::public.mood[]"),
+        column("Name", "character varying(20)", false, nullptr),
+        column("m", "public.mood[]", true, "'{}'::public.mood[]"),
         column("twice", "numeric", true, "generated always as ((price * (2)::numeric)) stored"),
         column("n", "integer", true, "nextval((pg_get_serial_sequence('t'::text, 'id'::text))::regclass)"),
         column("o", "integer", true, nullptr), column("s", "integer", false, "nextval('public.t_s_seq'::regclass)")}},
       {"constraints",
-       {constraint("U.1", "UNIQUE", "UNIQUE (\"Name\", o)"), constraint("ex", "EXCLUDE", "EXCLUDE USING gist (o WITH =)"),
+       {constraint("U.1", "UNIQUE", "UNIQUE (\"Name\", o)"),
+        constraint("ex", "EXCLUDE", "EXCLUDE USING gist (o WITH =)"),
         constraint("t_o_fkey", "FOREIGN KEY", "FOREIGN KEY (o) REFERENCES public.other(id)"),
         constraint("t_pkey", "PRIMARY KEY", "PRIMARY KEY (id)"),
         constraint("t_price_check", "CHECK", "CHECK ((price > (0)::numeric))")}}};
@@ -285,7 +304,8 @@ TEST_CASE("changes: columns, names, owners, removals") {
     // A page token goes on behind its name, though that is gone.
     const auto page = std::get<ListResult>(pg.run("PG::Table", ListJob{in_schema("changes", "s"), "", 1}));
     db.run("DROP TABLE s.t");
-    const auto rest = std::get<ListResult>(pg.run("PG::Table", ListJob{in_schema("changes", "s"), page.next_page_token, 9}));
+    const auto rest =
+        std::get<ListResult>(pg.run("PG::Table", ListJob{in_schema("changes", "s"), page.next_page_token, 9}));
     CHECK(ids(rest.items) == Names{"changes.s.u"});
     db.run("DROP SCHEMA s CASCADE");
     CHECK(pg.list_error("PG::Table", in_schema("changes", "s")) == Errc::kNotFound);
@@ -305,7 +325,8 @@ TEST_CASE("one read of many databases answers each id in its place") {
   const Pg pg;
   testing::FakeContext context;
   const ReadJob job{{"shop.sales.plain", "gone.a.b", "shop.sales.gone", "no id", "\"größe\".\"größe\".\"ünï\"",
-                     "shop.\"sales\".plain", "private.public.t", "shop.sales.plain", std::string("\"shop\".sales.plain")}};
+                     "shop.\"sales\".plain", "private.public.t", "shop.sales.plain",
+                     std::string("\"shop\".sales.plain")}};
   const auto answers = std::get<ReadResult>(pg.run("PG::Table", job, context)).items;
   CHECK(std::get<Item>(answers[0]).native_id == job.native_ids[0]);
   CHECK(std::get<Error>(answers[1]).code == Errc::kNotFound);
@@ -344,8 +365,8 @@ TEST_CASE("the system is the cluster; unknown where it may not be asked for") {
 TEST_CASE("refusals have their codes, and never the password") {
   const auto port = std::to_string(fleet().server.port());
   const auto refused = [&](const std::string& dsn, const std::optional<Parent>& parent = std::nullopt) {
-    const auto error = std::get<Error>(Pg("host=127.0.0.1 port=" + port + " " + dsn)
-                                           .run(parent ? "PG::Schema" : "PG::Role", ListJob{parent, "", 10}));
+    const auto error = std::get<Error>(
+        Pg("host=127.0.0.1 port=" + port + " " + dsn).run(parent ? "PG::Schema" : "PG::Role", ListJob{parent, "", 10}));
     CHECK(error.message.find("canary") == std::string::npos);
     CHECK_FALSE(error.message.empty());
     return error.code;

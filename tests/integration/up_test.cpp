@@ -77,7 +77,8 @@ class Place {
   /// Runs `muster` with arguments for a shell, to its end.
   [[nodiscard]] Answer muster(const std::string& arguments) const {
     const std::string command = "MUSTER_DATA_DIR='" + data().string() + "' '" + std::getenv("MUSTER_BIN_DIR") +
-                                "/muster' " + arguments + " >" + (path_ / "out").string() + " 2>" + (path_ / "err").string();
+                                "/muster' " + arguments + " >" + (path_ / "out").string() + " 2>" +
+                                (path_ / "err").string();
     Answer answer;
     answer.status = WEXITSTATUS(std::system(command.c_str()));
     answer.out = text_of(path_ / "out");

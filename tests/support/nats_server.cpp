@@ -17,7 +17,9 @@
 
 // A connection of the C client that ends within a large message leaks the part that it has read.
 extern "C" const char* __lsan_default_suppressions();
-extern "C" const char* __lsan_default_suppressions() { return "leak:natsBuf_Create\n"; }
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:natsBuf_Create\n";
+}
 
 namespace muster::test {
 namespace {
@@ -71,15 +73,21 @@ void NatsServer::start() {
   throw std::runtime_error("nats-server does not start: " + log_tail());
 }
 
-void NatsServer::stop() { end(SIGTERM); }
-void NatsServer::kill() { end(SIGKILL); }
+void NatsServer::stop() {
+  end(SIGTERM);
+}
+void NatsServer::kill() {
+  end(SIGKILL);
+}
 
 void NatsServer::pause() {
   ::kill(pid_, SIGSTOP);
   ::waitpid(pid_, nullptr, WUNTRACED);  // until it has stopped indeed
 }
 
-void NatsServer::resume() { ::kill(pid_, SIGCONT); }
+void NatsServer::resume() {
+  ::kill(pid_, SIGCONT);
+}
 
 std::string NatsServer::url() const {
   const std::string login = options_.user.empty() ? "" : options_.user + ':' + options_.password + '@';
@@ -98,8 +106,9 @@ void NatsServer::write_config() const {
 /// False when the server ended before it took connections.
 bool NatsServer::launch() {
   const std::string dir = directory_.string();
-  std::vector<std::string> words{find_server(), "-c", dir + "/nats.conf", "-a", "127.0.0.1", "-p",
-                                 port_ == 0 ? "-1" : std::to_string(port_), "--ports_file_dir", dir};
+  std::vector<std::string> words{
+      find_server(),      "-c", dir + "/nats.conf", "-a", "127.0.0.1", "-p", port_ == 0 ? "-1" : std::to_string(port_),
+      "--ports_file_dir", dir};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -131,7 +140,7 @@ bool NatsServer::launch() {
 /// The server writes this file when it takes connections.
 bool NatsServer::read_port() {
   const std::string text = slurp(directory_ / ("nats-server_" + std::to_string(pid_) + ".ports"));
-  constexpr std::string_view kBefore = "nats://127.0.0.1:";
+  constexpr std::string_view kBefore = "://127.0.0.1:";  // nats or tls; of clients first, then of routes
   const std::size_t start = text.find(kBefore);
   if (start == std::string::npos) return false;
   const std::size_t end = text.find('"', start);

@@ -26,8 +26,8 @@ class NatsServer {
 
   /// Starts a stopped or killed one again; returns when it takes connections.
   void start();
-  void stop();  // SIGTERM
-  void kill();  // SIGKILL
+  void stop();    // SIGTERM
+  void kill();    // SIGKILL
   void pause();   // SIGSTOP: connections stay open, nothing answers
   void resume();  // SIGCONT
 

@@ -37,7 +37,8 @@ fs::path find_programs() {
     const auto programs = entry.path() / "bin";
     if (fs::exists(programs / "initdb")) found.emplace(std::atoi(entry.path().filename().c_str()), programs);
   }
-  if (found.empty()) throw std::runtime_error("no PostgreSQL server here: apt-get install --no-install-recommends postgresql");
+  if (found.empty())
+    throw std::runtime_error("no PostgreSQL server here: apt-get install --no-install-recommends postgresql");
   return found.rbegin()->second;
 }
 
@@ -92,7 +93,8 @@ pid_t spawn(std::vector<std::string> words, const fs::path& log, int death) {
 
 }  // namespace
 
-PostgresServer::PostgresServer(PostgresServerOptions options) : options_(std::move(options)), programs_(find_programs()) {
+PostgresServer::PostgresServer(PostgresServerOptions options)
+    : options_(std::move(options)), programs_(find_programs()) {
   std::string name = (fs::temp_directory_path() / "muster-pg-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed for " + name);
   directory_ = name;
@@ -137,9 +139,15 @@ void PostgresServer::start() {
   throw std::runtime_error("postgres does not start: " + log_tail());
 }
 
-void PostgresServer::stop() { end(SIGINT); }
-void PostgresServer::pause() { ::kill(pid_, SIGSTOP); }
-void PostgresServer::resume() { ::kill(pid_, SIGCONT); }
+void PostgresServer::stop() {
+  end(SIGINT);
+}
+void PostgresServer::pause() {
+  ::kill(pid_, SIGSTOP);
+}
+void PostgresServer::resume() {
+  ::kill(pid_, SIGCONT);
+}
 
 std::string PostgresServer::dsn(const std::string& database) const {
   return "host=127.0.0.1 port=" + std::to_string(port_) + " user=postgres dbname=" + database;

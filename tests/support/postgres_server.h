@@ -13,8 +13,8 @@ struct PostgresServerOptions {
   std::string settings;  // more lines for postgresql.conf
 };
 
-/// A PostgreSQL server of its own: fresh cluster (superuser `postgres`, UTF-8, no password) in a temporary directory, on
-/// a free loopback port that stays the same across restarts. It dies with this process and leaves nothing behind. As
+/// A PostgreSQL server of its own: fresh cluster (superuser `postgres`, UTF-8, no password) in a temporary directory,
+/// on a free loopback port that stays the same across restarts. It dies with this process and leaves nothing behind. As
 /// root it runs as the user `postgres`. Throws std::runtime_error, with the end of the server's log, when it cannot
 /// start, and with the package to install when PostgreSQL is not there.
 /// Thread: one, which must outlive the server (the kernel ties the child to it).

@@ -10,7 +10,9 @@ using test::TestScreen;
 
 namespace {
 
-std::vector<Column> two_columns() { return {column("NAME", "name"), column("SIZE", "size", Align::kRight)}; }
+std::vector<Column> two_columns() {
+  return {column("NAME", "name"), column("SIZE", "size", Align::kRight)};
+}
 
 std::string listed(Format format, const std::vector<std::string>& items, std::size_t width = 0) {
   TestScreen test(format);
@@ -29,7 +31,8 @@ TEST_CASE("nothing that a resource is called can move the cursor or break a line
   CHECK(escape("\x1b[31mred\x07") == "\\x1b[31mred\\x07");
   CHECK(escape(std::string("\0x", 2)) == "\\x00x");
   CHECK(escape("\x7f\xc2\x9b") == "\\x7f\\u{9b}");
-  CHECK(escape("a\xe2\x80\xae" "b") == "a\\u{202e}b");
+  CHECK(escape("a\xe2\x80\xae"
+               "b") == "a\\u{202e}b");
   CHECK(escape("a\xff\xc3") == "a\\xff\\xc3");
   CHECK(listed(Format::kTable, {R"({"name":"a\nb\u001b[2J","size":1})"}) == "NAME         SIZE\na\\nb\\x1b[2J     1\n");
 }
@@ -84,7 +87,8 @@ TEST_CASE("YAML quotes what would not be read as the same text") {
 TEST_CASE("one object in each format") {
   const auto written = [](Format format) {
     TestScreen test(format);
-    write_object(test.screen, R"({"b":1,"a":[2]})", [&](const Json& object) { test.out << object.size() << " fields\n"; });
+    write_object(test.screen, R"({"b":1,"a":[2]})",
+                 [&](const Json& object) { test.out << object.size() << " fields\n"; });
     return test.out.str();
   };
   CHECK(written(Format::kTable) == "2 fields\n");

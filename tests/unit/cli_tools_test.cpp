@@ -112,8 +112,10 @@ TEST_CASE("a configured worker may resolve what its entry allows and what target
   const Directory at;
   const std::string plugin = at.file("muster-plugin-x", "");
   const ConfigResult parsed = parse_config(
-      "workers: [{plugin: " + plugin + ", pool: p, slots: 2, allow: {env: [OWN_*]}, env: {A: '${env:IN}-b', B: '${file:" +
-          at.file("f", "content\n") + "}'}}]\n"
+      "workers: [{plugin: " + plugin +
+          ", pool: p, slots: 2, allow: {env: [OWN_*]}, env: {A: '${env:IN}-b', B: '${file:" +
+          at.file("f", "content\n") +
+          "}'}}]\n"
           "targets: [{name: t, namespace: X, config: {k: '${env:NAMED}${file:/run/s}', l: '${env:NAMED}'}}]\n",
       "f", {});
   REQUIRE(parsed.mistakes.empty());
@@ -124,10 +126,11 @@ TEST_CASE("a configured worker may resolve what its entry allows and what target
   REQUIRE(command);
   CHECK(command->name == "worker x");
   CHECK(command->argv == std::vector<std::string>{plugin, "--prefix", "muster", "--pool", "p", "--slots", "2",
-                                                  "--data-dir", at.path(), "--allow-env", "OWN_*", "--allow-env", "NAMED",
-                                                  "--allow-file", "/run/s", "-q"});
-  CHECK(command->env == Environment{{"A", "in-b"}, {"B", "content"}, {"IN", "in"},
-                                    {"MUSTER_NATS_URL", "nats://muster:pw@127.0.0.1:1"}});
+                                                  "--data-dir", at.path(), "--allow-env", "OWN_*", "--allow-env",
+                                                  "NAMED", "--allow-file", "/run/s", "-q"});
+  CHECK(
+      command->env ==
+      Environment{{"A", "in-b"}, {"B", "content"}, {"IN", "in"}, {"MUSTER_NATS_URL", "nats://muster:pw@127.0.0.1:1"}});
   const auto unset = configured_worker(config.workers[0], config, Verbosity::kQuiet, {});
   REQUIRE_FALSE(unset);
   CHECK(unset.error().message == "worker " + plugin + ", env A: ${env:IN} is not set");

@@ -43,8 +43,9 @@ TEST_CASE("a list goes on from page to page, its items as the coordinator wrote 
   CHECK(resources(client, test.screen, {"ngi", "etc", "FS::File", "stale", true, true, 0}) == 0);
   CHECK(test.out.str() == first + "\n{\"id\":\"2\"}\n");
   REQUIRE(client.requests.size() == 2);
-  CHECK(client.requests[0].body ==
-        Json::parse(R"({"text":"ngi","target":"etc","type":"FS::File","state":"stale","managed":true,"drifted":true})"));
+  CHECK(
+      client.requests[0].body ==
+      Json::parse(R"({"text":"ngi","target":"etc","type":"FS::File","state":"stale","managed":true,"drifted":true})"));
   CHECK(client.requests[1].body["cursor"] == "c1");
 }
 
@@ -92,7 +93,8 @@ TEST_CASE("a resource is named by id or by target, type and native id") {
   CHECK(client.requests[0].body == Json{{"id", "R1"}});
   CHECK(test.out.str() == "id:          R1\nproperties:\n  a: 1\n");
   CHECK(resource(client, test.screen, "etc/FS::File//etc/a/b", true, "2024-01-01T00:00:00Z") == 0);
-  CHECK(client.requests[1].body == Json::parse(R"({"target":"etc","type":"FS::File","native_id":"/etc/a/b","history":true,
+  CHECK(client.requests[1].body ==
+        Json::parse(R"({"target":"etc","type":"FS::File","native_id":"/etc/a/b","history":true,
                                                    "at":"2024-01-01T00:00:00Z"})"));
   CHECK(resource(client, test.screen, "etc/FS::File", false, "") == 2);
   CHECK(client.requests.size() == 2);
@@ -100,18 +102,22 @@ TEST_CASE("a resource is named by id or by target, type and native id") {
 
 TEST_CASE("status is 0 only when all is well") {
   FakeClient client;
-  client.answer("status", R"({"state":"ok","fleet":"F","checks":[{"name":"store","ok":true,"message":"fine"}],"runs":{"running":1}})");
+  client.answer(
+      "status",
+      R"({"state":"ok","fleet":"F","checks":[{"name":"store","ok":true,"message":"fine"}],"runs":{"running":1}})");
   client.answer("status", R"({"state":"degraded","checks":[{"name":"store","ok":false,"message":"full"}]})");
   TestScreen well;
   CHECK(status(client, well.screen) == 0);
-  CHECK(well.out.str() == "state         ok\nfleet         F\nruns          running 1\n\n"
-                          "CHECK  STATE  MESSAGE\nstore  ok     fine\n");
+  CHECK(well.out.str() ==
+        "state         ok\nfleet         F\nruns          running 1\n\n"
+        "CHECK  STATE  MESSAGE\nstore  ok     fine\n");
   TestScreen ill;
   CHECK(status(client, ill.screen) == 1);
 }
 
 TEST_CASE("discover --wait polls the run and ends with its report") {
-  const std::string running = R"({"run":"R","state":"running","scans":[{"target":"etc","type":"FS::File","listed":3}]})";
+  const std::string running =
+      R"({"run":"R","state":"running","scans":[{"target":"etc","type":"FS::File","listed":3}]})";
   const std::string done =
       R"({"run":"R","state":"partial","duration_ms":1234,"scans":[{"target":"etc","type":"FS::File","listed":5,"read":5,)"
       R"("filtered":0,"new":5,"changed":0,"unchanged":0,"missing":0,"errors":1,"complete":false}],)"

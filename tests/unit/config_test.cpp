@@ -116,18 +116,17 @@ limits: {requests_per_second: 2.5, event_bytes: 2097152, event_age: 1d, jobs_in_
   CHECK(target.renamed_from == "db.0");
   CHECK(target.config.json == R"({"dsn":null})");
   CHECK(target.config.secrets ==
-        std::vector<Secret>{{"/dsn",
-                             {{SecretPart::Kind::kLiteral, "host=x password="}, {SecretPart::Kind::kEnv, "PG_PASSWORD"}}}});
+        std::vector<Secret>{
+            {"/dsn", {{SecretPart::Kind::kLiteral, "host=x password="}, {SecretPart::Kind::kEnv, "PG_PASSWORD"}}}});
   REQUIRE(target.filters.size() == 1);
-  CHECK(target.filters[0] == MatchFilter{{"PG::Table", "PG::Schema"},
-                                         {TagMatch{{"Env", "env"}, "tmp"},
-                                          PropertyMatch{"$.name", MatchOp::kRegex, R"("^tmp_")"},
-                                          PropertyMatch{"$.size", MatchOp::kEq, "5"},
-                                          PropertyMatch{"$.owner", MatchOp::kContains, R"(["a",null])"},
-                                          PropertyMatch{"$.x", MatchOp::kExists, ""},
-                                          PropertyMatch{"$.y", MatchOp::kExists, ""},
-                                          PropertyMatch{"$.z", MatchOp::kRegex, ""}},
-                                         FilterAction::kInclude});
+  CHECK(target.filters[0] ==
+        MatchFilter{
+            {"PG::Table", "PG::Schema"},
+            {TagMatch{{"Env", "env"}, "tmp"}, PropertyMatch{"$.name", MatchOp::kRegex, R"("^tmp_")"},
+             PropertyMatch{"$.size", MatchOp::kEq, "5"}, PropertyMatch{"$.owner", MatchOp::kContains, R"(["a",null])"},
+             PropertyMatch{"$.x", MatchOp::kExists, ""}, PropertyMatch{"$.y", MatchOp::kExists, ""},
+             PropertyMatch{"$.z", MatchOp::kRegex, ""}},
+            FilterAction::kInclude});
   CHECK(config.discovery_interval == Millis{3'600'000});
   CHECK(config.drift_interval == Millis{7LL * 86'400'000});
   CHECK(config.retry.attempts == 3);
@@ -160,16 +159,14 @@ TEST_CASE("every mistake is told with its place") {
        "workers[0].env.A: ${env:}: the name of an environment variable is expected after `env:`"},
       {"workers: [{plugin: fs, allow: {files: [@run]}}]\n",
        "workers[0].allow.files[0]: expected an absolute directory, found `run`"},
-      {"discovery: {interval: @5 minutes}\n",
-       "discovery.interval: expected a duration like 250ms, 10s, 5m, 1h or 7d"},
+      {"discovery: {interval: @5 minutes}\n", "discovery.interval: expected a duration like 250ms, 10s, 5m, 1h or 7d"},
       {"discovery: {interval: @10ms}\n", "discovery.interval: expected 0s (off) or at least 1s, found `10ms`"},
       {"nats: {url: @'http://x'}\n",
        "nats.url: expected nats://host:port or tls://host:port (several: with commas), found `http://x`"},
       {"nats: {tls: @{cert: /c}}\n", "nats.tls: `cert` and `key` belong together"},
       {"store: @mysql://x\n", "store: expected sqlite:PATH or postgresql://..., found `mysql://x`"},
       {"retry: @{base: 1m, max: 1s}\n", "retry: `max` is less than `base`"},
-      {"limits: {requests_per_second: @-1}\n",
-       "limits.requests_per_second: expected a number from 0.0 to 1000000.0"},
+      {"limits: {requests_per_second: @-1}\n", "limits.requests_per_second: expected a number from 0.0 to 1000000.0"},
       {"targets:\n  - {name: @a b, namespace: FS}\n",
        "targets[0].name: expected a name: letters, digits, `.`, `_` and `-`, at most 64, found `a b`"},
       {"targets:\n  - {name: a, namespace: FS}\n  - {name: @a, namespace: PG}\n",
@@ -251,7 +248,8 @@ TEST_CASE("text that is no YAML document") {
 }
 
 TEST_CASE("an alias repeats what it names, within bounds") {
-  const Config config = good("targets:\n- {name: a, namespace: FS, config: &c {root: /x}}\n- {name: b, namespace: FS, config: *c}\n");
+  const Config config =
+      good("targets:\n- {name: a, namespace: FS, config: &c {root: /x}}\n- {name: b, namespace: FS, config: *c}\n");
   CHECK(config.targets.at(1).config.json == R"({"root":"/x"})");
   CHECK(mistakes_in("a: &a [*a]\n") == "f.yaml:1:8: an alias inside of what it names\n");
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
@@ -265,22 +263,30 @@ TEST_CASE("an alias repeats what it names, within bounds") {
 }
 
 TEST_CASE("scalars are typed by the core schema, quoted ones are text") {
-  CHECK(target_config("{a: 1, b: -0x, c: 0x1F, d: 0o17, e: 017, f: +3, g: 1e3, h: .5, i: 1., j: 18446744073709551615}") ==
-        Json::parse(R"({"a":1,"b":"-0x","c":31,"d":15,"e":17,"f":3,"g":1000.0,"h":0.5,"i":1.0,"j":18446744073709551615})"));
-  CHECK(target_config("{a: true, b: yes, c: 'true', d: \"1\", e: ~, f: null, g: 'null', h: , i: no, j: FALSE, k: 1:30}") ==
-        Json::parse(R"({"a":true,"b":"yes","c":"true","d":"1","e":null,"f":null,"g":"null","h":null,"i":"no","j":false,"k":"1:30"})"));
+  CHECK(
+      target_config("{a: 1, b: -0x, c: 0x1F, d: 0o17, e: 017, f: +3, g: 1e3, h: .5, i: 1., j: 18446744073709551615}") ==
+      Json::parse(
+          R"({"a":1,"b":"-0x","c":31,"d":15,"e":17,"f":3,"g":1000.0,"h":0.5,"i":1.0,"j":18446744073709551615})"));
+  CHECK(
+      target_config(
+          "{a: true, b: yes, c: 'true', d: \"1\", e: ~, f: null, g: 'null', h: , i: no, j: FALSE, k: 1:30}") ==
+      Json::parse(
+          R"({"a":true,"b":"yes","c":"true","d":"1","e":null,"f":null,"g":"null","h":null,"i":"no","j":false,"k":"1:30"})"));
   CHECK(target_config("{a: !!str 5, b: 2024-01-01, c: '', d: [1, [], {}]}") ==
         Json::parse(R"({"a":"5","b":"2024-01-01","c":"","d":[1,[],{}]})"));
 }
 
 TEST_CASE("JSON is YAML") {
-  const Config config = good("{\n\t\"targets\": [\n\t\t{\"name\": \"a\", \"namespace\": \"FS\", \"config\": {\"root\": \"/\\u00e9\\n\"}}\n\t]\n}\n");
+  const Config config = good(
+      "{\n\t\"targets\": [\n\t\t{\"name\": \"a\", \"namespace\": \"FS\", \"config\": {\"root\": "
+      "\"/\\u00e9\\n\"}}\n\t]\n}\n");
   CHECK(Json::parse(config.targets.at(0).config.json) == Json{{"root", "/é\n"}});
 }
 
 TEST_CASE("secret references are taken out of a target's config") {
   const Config config = good(
-      "targets: [{name: t, namespace: FS, config: {a/b: ['x', '${env:A}${file:/f/g}-${secret:s.1}'], c: '$${env:A} $5 $', "
+      "targets: [{name: t, namespace: FS, config: {a/b: ['x', '${env:A}${file:/f/g}-${secret:s.1}'], c: '$${env:A} $5 "
+      "$', "
       "d: {'~': '${env:_B}'}}}]");
   const Document& document = config.targets.at(0).config;
   CHECK(document.json == R"({"a/b":["x",null],"c":"${env:A} $5 $","d":{"~":null}})");
@@ -292,13 +298,12 @@ TEST_CASE("secret references are taken out of a target's config") {
 }
 
 TEST_CASE("the environment overrides the file") {
-  const Config config = good("nats: {url: nats://file:1}\nprefix: file\n",
-                             {{"MUSTER_NATS_URL", "tls://env:2"},
-                              {"MUSTER_PREFIX", ""},
-                              {"MUSTER_DATA_DIR", "/env"},
-                              {"MUSTER_STORE", "postgresql://h/d"},
-                              {"MUSTER_DISCOVERY_INTERVAL", "1h"},
-                              {"MUSTER_DRIFT_INTERVAL", "0"}});
+  const Config config = good("nats: {url: nats://file:1}\nprefix: file\n", {{"MUSTER_NATS_URL", "tls://env:2"},
+                                                                            {"MUSTER_PREFIX", ""},
+                                                                            {"MUSTER_DATA_DIR", "/env"},
+                                                                            {"MUSTER_STORE", "postgresql://h/d"},
+                                                                            {"MUSTER_DISCOVERY_INTERVAL", "1h"},
+                                                                            {"MUSTER_DRIFT_INTERVAL", "0"}});
   CHECK(config.nats.url == "tls://env:2");
   CHECK(config.prefix == "file");
   CHECK(config.data_dir == "/env");
@@ -324,7 +329,8 @@ TEST_CASE("durations") {
   CHECK(parse_duration("1h") == Millis{3'600'000});
   CHECK(parse_duration("7d") == Millis{604'800'000});
   CHECK(parse_duration("0") == Millis{0});
-  for (const char* bad : {"", "5", "s", "-1s", "+1s", "1.5s", "1 s", "1S", "1s ", "99999999999999999999s", "9223372036854775807d"}) {
+  for (const char* bad :
+       {"", "5", "s", "-1s", "+1s", "1.5s", "1 s", "1S", "1s ", "99999999999999999999s", "9223372036854775807d"}) {
     CAPTURE(bad);
     CHECK_FALSE(parse_duration(bad));
   }

@@ -27,19 +27,27 @@ std::string random_text(Random& random, Variety variety) {
 json random_number(Random& random, Variety variety) {
   const auto whole = static_cast<std::int64_t>(random.below(2'000'000)) - 1'000'000;
   switch (variety == Variety::kPlain ? 0 : random.below(4)) {
-    case 0: return whole;
-    case 1: return static_cast<double>(whole) / 1024;
-    case 2: return random.next();
-    default: return static_cast<double>(whole) * 1e30;
+    case 0:
+      return whole;
+    case 1:
+      return static_cast<double>(whole) / 1024;
+    case 2:
+      return random.next();
+    default:
+      return static_cast<double>(whole) * 1e30;
   }
 }
 
 json random_json(Random& random, int depth, Variety variety) {
   switch (random.below(depth > 0 ? 7 : 4)) {
-    case 0: return nullptr;
-    case 1: return random.below(2) == 1;
-    case 2: return random_number(random, variety);
-    case 3: return random_text(random, variety);
+    case 0:
+      return nullptr;
+    case 1:
+      return random.below(2) == 1;
+    case 2:
+      return random_number(random, variety);
+    case 3:
+      return random_text(random, variety);
     case 4: {
       auto array = json::array();
       for (auto left = random.below(4); left > 0; --left) array.push_back(random_json(random, depth - 1, variety));
@@ -84,7 +92,9 @@ std::string nested(std::size_t depth) {
   return text + "}";
 }
 
-std::string canonical(std::string_view text) { return canonical_object(text).value(); }
+std::string canonical(std::string_view text) {
+  return canonical_object(text).value();
+}
 Errc refusal(std::string_view text) {
   const auto made = canonical_object(text);
   return made ? Errc{} : made.error().code;
@@ -118,9 +128,15 @@ TEST_CASE("what the quick check calls canonical is what the slow way makes of it
         const auto at = random.below(changed.size());
         const char with = noise[random.below(noise.size())];
         switch (random.below(3)) {
-          case 0: changed[at] = with; break;
-          case 1: changed.insert(at, 1, with); break;
-          default: changed.erase(at, 1); break;
+          case 0:
+            changed[at] = with;
+            break;
+          case 1:
+            changed.insert(at, 1, with);
+            break;
+          default:
+            changed.erase(at, 1);
+            break;
         }
         if (changed.empty()) changed = "{";
       }
@@ -136,11 +152,35 @@ TEST_CASE("what the quick check calls canonical is what the slow way makes of it
 }
 
 TEST_CASE("the quick check refuses every other spelling") {
-  for (const char* text :
-       {"", "{", "}", "[]", "1", "null", R"("a")", " {}", "{} ", R"({"a": 1})", R"({ "a":1})", R"({"b":1,"a":2})",
-        R"({"a":1,"a":2})", R"({"a":1.0})", R"({"a":1e2})", R"({"a":-0})", R"({"a":01})", R"({"a":+1})",
-        R"({"a":"\u0061"})", R"({"a":"\/"})", "{\"a\":\"\x01\"}", R"({"a":1,})", R"({,"a":1})", R"({"a"})",
-        R"({"a":tru})", R"({"a":[1,]})", R"({"a":[1 ,2]})", R"({"a":123456789012345678901})", R"({"\n":1})"}) {
+  for (const char* text : {"",
+                           "{",
+                           "}",
+                           "[]",
+                           "1",
+                           "null",
+                           R"("a")",
+                           " {}",
+                           "{} ",
+                           R"({"a": 1})",
+                           R"({ "a":1})",
+                           R"({"b":1,"a":2})",
+                           R"({"a":1,"a":2})",
+                           R"({"a":1.0})",
+                           R"({"a":1e2})",
+                           R"({"a":-0})",
+                           R"({"a":01})",
+                           R"({"a":+1})",
+                           R"({"a":"\u0061"})",
+                           R"({"a":"\/"})",
+                           "{\"a\":\"\x01\"}",
+                           R"({"a":1,})",
+                           R"({,"a":1})",
+                           R"({"a"})",
+                           R"({"a":tru})",
+                           R"({"a":[1,]})",
+                           R"({"a":[1 ,2]})",
+                           R"({"a":123456789012345678901})",
+                           R"({"\n":1})"}) {
     INFO(text);
     CHECK_FALSE(is_canonical_object(text));
   }
@@ -167,9 +207,10 @@ TEST_CASE("of a key that stands twice one value is kept, the same in each spelli
 }
 
 TEST_CASE("what is no JSON object is refused") {
-  for (const char* text : {"", "null", "[]", "1", R"("text")", "{", R"({"a":1}})", R"({"a":1} {})", R"({a:1})",
-                           R"({'a':1})", R"({"a":NaN})", R"({"a":1e999})", "{\"a\":\"\xff\"}", "{\"a\":\"\xed\xa0\x80\"}",
-                           R"({"a":"\ud800"})", "\xff\xfe", "{\"a\":\"\n\"}", R"({"a":1}/*c*/)"}) {
+  for (const char* text :
+       {"", "null", "[]", "1", R"("text")", "{", R"({"a":1}})", R"({"a":1} {})", R"({a:1})", R"({'a':1})",
+        R"({"a":NaN})", R"({"a":1e999})", "{\"a\":\"\xff\"}", "{\"a\":\"\xed\xa0\x80\"}", R"({"a":"\ud800"})",
+        "\xff\xfe", "{\"a\":\"\n\"}", R"({"a":1}/*c*/)"}) {
     INFO(text);
     CHECK(refusal(text) == Errc::kMalformed);
   }
@@ -188,9 +229,8 @@ TEST_CASE("nesting is bounded, and no depth is fatal") {
 }
 
 TEST_CASE("a string is appended as JSON whatever its characters are") {
-  for (const std::string& text :
-       {std::string(), std::string("plain"), std::string("q\" b\\ n\n r\r t\t /"), std::string("\0\x01\x1f\x7f", 4),
-        std::string("é 日 😀")}) {
+  for (const std::string& text : {std::string(), std::string("plain"), std::string("q\" b\\ n\n r\r t\t /"),
+                                  std::string("\0\x01\x1f\x7f", 4), std::string("é 日 😀")}) {
     std::string out = "x";
     append_json_string(out, text);
     CHECK(json::parse(out.substr(1)) == text);
@@ -260,7 +300,8 @@ TEST_CASE("parts make the whole in whatever order they come") {
 TEST_CASE("a part that does not belong to the others is refused, and harms none of them") {
   PartAssembler parts;
   REQUIRE(parts.add({0, 2, "a"}));
-  for (const auto& part : {Part{0, 2, "again"}, Part{2, 2, "beyond"}, Part{1, 3, "another count"}, Part{1, 0, "none"}}) {
+  for (const auto& part :
+       {Part{0, 2, "again"}, Part{2, 2, "beyond"}, Part{1, 3, "another count"}, Part{1, 0, "none"}}) {
     const auto whole = parts.add(part);
     REQUIRE_FALSE(whole);
     CHECK(whole.error().code == Errc::kMalformed);

@@ -194,7 +194,8 @@ TEST_CASE_METHOD(DispatcherFixture, "a heartbeat stands for an acceptance that w
   CHECK(sent.empty());
 }
 
-TEST_CASE_METHOD(DispatcherFixture, "a job whose worker is silent for three seconds goes elsewhere as the next attempt") {
+TEST_CASE_METHOD(DispatcherFixture,
+                 "a job whose worker is silent for three seconds goes elsewhere as the next attempt") {
   join("w1");
   join("w2");
   const auto first = dispatch();

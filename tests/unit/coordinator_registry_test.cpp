@@ -175,8 +175,12 @@ TEST_CASE_METHOD(Fleet, "a lost worker that gives a sign of life has returned") 
   join("w1");
   clock.advance(Millis(5000));
   REQUIRE(expire().size() == 1);
-  SECTION("by a heartbeat") { CHECK(beat("w1") == Change::kReturned); }
-  SECTION("by announcing itself") { CHECK(join("w1") == Change::kReturned); }
+  SECTION("by a heartbeat") {
+    CHECK(beat("w1") == Change::kReturned);
+  }
+  SECTION("by announcing itself") {
+    CHECK(join("w1") == Change::kReturned);
+  }
   CHECK(worker("w1").state == WorkerState::kActive);
   CHECK(registry.serves(lane, ""));
   CHECK(expire().empty());

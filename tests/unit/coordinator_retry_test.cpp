@@ -230,7 +230,8 @@ TEST_CASE_METHOD(DispatcherFixture, "a part that does not come is a reply that w
   join("w1");
   join("w2");
   const auto first = dispatch();
-  const auto whole = encode(JobReply{fleet, first.job.id, first.job.token, WorkerId("w1"), 1, 1, JobResult(ListResult{})});
+  const auto whole =
+      encode(JobReply{fleet, first.job.id, first.job.token, WorkerId("w1"), 1, 1, JobResult(ListResult{})});
   answer(first.job, "w1", Part{0, 2, whole.substr(0, 8)});
   advance(Millis(3200));
   const auto second = take();

@@ -39,8 +39,8 @@ TEST_CASE("native ids come apart as quote_ident put them together") {
 }
 
 TEST_CASE("what no server writes is no native id") {
-  for (const std::string id : {"", ".", "a.", ".a", "a..b", "\"", "\"\"", "\"a", "a\"b\"", "\"a\"b", "\"a\"\"", "A", "1a",
-                               "a b", "a-b", "größe", "a$", "a.\"b\".", "\"\".a"}) {
+  for (const std::string id : {"", ".", "a.", ".a", "a..b", "\"", "\"\"", "\"a", "a\"b\"", "\"a\"b", "\"a\"\"", "A",
+                               "1a", "a b", "a-b", "größe", "a$", "a.\"b\".", "\"\".a"}) {
     INFO(id);
     CHECK_FALSE(parse_native_id(id));
   }
@@ -48,18 +48,34 @@ TEST_CASE("what no server writes is no native id") {
 }
 
 TEST_CASE("SQLSTATEs are the protocol's codes") {
-  const std::vector<std::pair<const char*, Errc>> expected = {
-      {"42704", Errc::kNotFound},           {"3D000", Errc::kNotFound},      {"3F000", Errc::kNotFound},
-      {"42P01", Errc::kNotFound},           {"42710", Errc::kAlreadyExists}, {"42P04", Errc::kAlreadyExists},
-      {"42P06", Errc::kAlreadyExists},      {"42P07", Errc::kAlreadyExists}, {"22023", Errc::kInvalidRequest},
-      {"42601", Errc::kInvalidRequest},     {"42501", Errc::kAccessDenied},  {"28000", Errc::kAccessDenied},
-      {"28P01", Errc::kAccessDenied},       {"53300", Errc::kThrottling},    {"53200", Errc::kLimit},
-      {"54001", Errc::kLimit},              {"40001", Errc::kConflict},      {"40P01", Errc::kConflict},
-      {"55006", Errc::kConflict},           {"08006", Errc::kServiceUnavailable},
-      {"57P03", Errc::kServiceUnavailable}, {"57P01", Errc::kServiceUnavailable},
-      {"57014", Errc::kTimeout},            {"0A000", Errc::kUnsupported},
-      {"", Errc::kServiceUnavailable},      {"XX000", Errc::kInternalFailure},
-      {"99999", Errc::kInternalFailure},    {"42804", Errc::kInternalFailure}};
+  const std::vector<std::pair<const char*, Errc>> expected = {{"42704", Errc::kNotFound},
+                                                              {"3D000", Errc::kNotFound},
+                                                              {"3F000", Errc::kNotFound},
+                                                              {"42P01", Errc::kNotFound},
+                                                              {"42710", Errc::kAlreadyExists},
+                                                              {"42P04", Errc::kAlreadyExists},
+                                                              {"42P06", Errc::kAlreadyExists},
+                                                              {"42P07", Errc::kAlreadyExists},
+                                                              {"22023", Errc::kInvalidRequest},
+                                                              {"42601", Errc::kInvalidRequest},
+                                                              {"42501", Errc::kAccessDenied},
+                                                              {"28000", Errc::kAccessDenied},
+                                                              {"28P01", Errc::kAccessDenied},
+                                                              {"53300", Errc::kThrottling},
+                                                              {"53200", Errc::kLimit},
+                                                              {"54001", Errc::kLimit},
+                                                              {"40001", Errc::kConflict},
+                                                              {"40P01", Errc::kConflict},
+                                                              {"55006", Errc::kConflict},
+                                                              {"08006", Errc::kServiceUnavailable},
+                                                              {"57P03", Errc::kServiceUnavailable},
+                                                              {"57P01", Errc::kServiceUnavailable},
+                                                              {"57014", Errc::kTimeout},
+                                                              {"0A000", Errc::kUnsupported},
+                                                              {"", Errc::kServiceUnavailable},
+                                                              {"XX000", Errc::kInternalFailure},
+                                                              {"99999", Errc::kInternalFailure},
+                                                              {"42804", Errc::kInternalFailure}};
   for (const auto& [sqlstate, code] : expected) {
     INFO(sqlstate);
     CHECK(errc_of(sqlstate) == code);
@@ -136,7 +152,8 @@ TEST_CASE("ids and parents that are none are refused before any connection") {
   const auto answers = std::get<ReadResult>(run(config, "PG::Table", ReadJob{{"db.schema", "A.b.c", "a.b.c.d"}}));
   for (const auto& answer : answers.items) CHECK(std::get<Error>(answer).code == Errc::kInvalidRequest);
   for (const char* parameters : {"{}", R"({"database":"db"})", R"({"database":"db","schema":1})"}) {
-    const auto error = std::get<Error>(run(config, "PG::Table", ListJob{Parent{"PG::Schema", "db.s", parameters}, "", 1}));
+    const auto error =
+        std::get<Error>(run(config, "PG::Table", ListJob{Parent{"PG::Schema", "db.s", parameters}, "", 1}));
     CHECK(error.code == Errc::kInvalidRequest);
   }
   CHECK(std::get<Error>(run(config, "PG::Schema", ListJob{})).code == Errc::kInvalidRequest);

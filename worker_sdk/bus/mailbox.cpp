@@ -6,9 +6,13 @@
 namespace muster {
 namespace {
 
-std::size_t bytes_of(const natsMsg* msg) { return static_cast<std::size_t>(natsMsg_GetDataLength(msg)); }
+std::size_t bytes_of(const natsMsg* msg) {
+  return static_cast<std::size_t>(natsMsg_GetDataLength(msg));
+}
 
-std::string_view view(const char* text) { return text == nullptr ? std::string_view{} : std::string_view(text); }
+std::string_view view(const char* text) {
+  return text == nullptr ? std::string_view{} : std::string_view(text);
+}
 
 std::vector<Header> headers_of(natsMsg* msg) {
   std::vector<Header> headers;

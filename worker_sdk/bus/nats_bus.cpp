@@ -31,7 +31,7 @@ constexpr int kMaxUnsentBytes = 64 << 20;
 constexpr std::size_t kReadAheadMessages = 16384;
 constexpr std::size_t kReadAheadBytes = 64 << 20;
 
-constexpr std::size_t kFairShare = 64;  // messages of one subscription before the next one's turn
+constexpr std::size_t kFairShare = 64;        // messages of one subscription before the next one's turn
 constexpr std::chrono::seconds kSilence{15};  // pings go out every 5 s: a peer that answers none of three is gone
 constexpr std::chrono::seconds kStall{1};     // a loop that was away for longer has not listened itself
 constexpr std::chrono::seconds kDestructorGrace{1};
@@ -52,7 +52,8 @@ natsStatus publish_with_headers(natsConnection* connection, const Outgoing& mess
                      message.data.data(), static_cast<int>(message.data.size()));
   const MsgPtr msg(raw);
   for (const Header& header : message.headers) {
-    if (status == NATS_OK && !header.value.empty()) status = natsMsgHeader_Add(msg.get(), header.name.c_str(), header.value.c_str());
+    if (status == NATS_OK && !header.value.empty())
+      status = natsMsgHeader_Add(msg.get(), header.name.c_str(), header.value.c_str());
   }
   return status == NATS_OK ? natsConnection_PublishMsg(connection, msg.get()) : status;
 }
@@ -98,14 +99,14 @@ struct NatsBus::State {
 
   NatsOptions options;
   std::shared_ptr<spdlog::logger> log;
-  std::vector<std::string> servers;     // configured ones, then those that the cluster told of
+  std::vector<std::string> servers;  // configured ones, then those that the cluster told of
   std::shared_ptr<LinkContext> context = std::make_shared<LinkContext>();
   std::string inbox;
   std::unique_ptr<NatsLink> link;
   std::unique_ptr<ConnectAttempt> attempt;
   int failures = 0;  // attempts in a row
   TimePoint next_attempt{};
-  TimePoint heard{};      // last time that the server sent something, or the loop had not listened
+  TimePoint heard{};  // last time that the server sent something, or the loop had not listened
   TimePoint last_turn{};
   std::map<SubscriptionId, Subscription> subscriptions;
   SubscriptionId last_id = 0;
@@ -132,8 +133,8 @@ void NatsBus::State::adopt(std::unique_ptr<NatsLink> opened) {
 }
 
 void NatsBus::State::make_native(Subscription& subscription) {
-  const natsStatus status = subscription.native.emplace().open(link->get(), subscription.subject, subscription.queue,
-                                                               subscription.mailbox);
+  const natsStatus status =
+      subscription.native.emplace().open(link->get(), subscription.subject, subscription.queue, subscription.mailbox);
   if (status != NATS_OK) link->break_off();  // none may be missing: the next connection makes it
 }
 
@@ -231,7 +232,9 @@ void NatsBus::State::check_silence(TimePoint now) {
 
 NatsBus::NatsBus(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-NatsBus::~NatsBus() { close(kDestructorGrace); }
+NatsBus::~NatsBus() {
+  close(kDestructorGrace);
+}
 
 Result<std::unique_ptr<NatsBus>> NatsBus::connect(NatsOptions options, std::shared_ptr<spdlog::logger> log) {
   auto state = std::make_unique<State>(std::move(options), std::move(log));
@@ -322,7 +325,9 @@ BusStatus NatsBus::status() const {
   return status;
 }
 
-const std::string& NatsBus::inbox() const { return state_->inbox; }
+const std::string& NatsBus::inbox() const {
+  return state_->inbox;
+}
 
 void NatsBus::wait(TimePoint until) {
   const TimePoint now = steady_clock::now();
@@ -337,7 +342,9 @@ void NatsBus::wait(TimePoint until) {
   state_->turn(until, Reading::kBounded);
 }
 
-void NatsBus::wake() noexcept { state_->context->waker.wake(); }
+void NatsBus::wake() noexcept {
+  state_->context->waker.wake();
+}
 
 Result<void> NatsBus::flush(Millis timeout) {
   if (!state_->connected()) return Error{Errc::kDisconnected, "not connected"};
@@ -373,6 +380,8 @@ void NatsBus::close(Millis timeout) {
   state_->drop_link();
 }
 
-void nats_library_close() { nats_CloseAndWait(kLibraryCloseMillis); }
+void nats_library_close() {
+  nats_CloseAndWait(kLibraryCloseMillis);
+}
 
 }  // namespace muster

@@ -11,13 +11,13 @@
 namespace muster {
 
 struct NatsOptions {
-  std::string url;         // nats://[user:password@|token@]host:port[,…] or tls://…
-  std::string name;        // connection name, shown by the server
-  std::string creds;       // path of a credentials file (JWT and seed)
-  std::string nkey_seed;   // path of a file with an NKey seed
+  std::string url;                        // nats://[user:password@|token@]host:port[,…] or tls://…
+  std::string name;                       // connection name, shown by the server
+  std::string creds;                      // path of a credentials file (JWT and seed)
+  std::string nkey_seed;                  // path of a file with an NKey seed
   std::string tls_ca, tls_cert, tls_key;  // paths of PEM files
-  Millis connect_timeout{5000};   // for the first connection
-  Millis reconnect_wait{250};     // grows with jitter to reconnect_wait_max
+  Millis connect_timeout{5000};           // for the first connection
+  Millis reconnect_wait{250};             // grows with jitter to reconnect_wait_max
   Millis reconnect_wait_max{5000};
 };
 

@@ -37,7 +37,9 @@ Error library_error(natsStatus status) {
   }
 }
 
-const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+const char* or_null(const std::string& text) {
+  return text.empty() ? nullptr : text.c_str();
+}
 
 natsStatus set_servers(natsOptions* to, const std::vector<std::string>& servers) {
   std::vector<const char*> list;
@@ -155,7 +157,9 @@ Result<std::unique_ptr<NatsLink>> NatsLink::open(const NatsOptions& options, con
   return link;
 }
 
-NatsLink::~NatsLink() { close(Millis{0}); }
+NatsLink::~NatsLink() {
+  close(Millis{0});
+}
 
 void NatsLink::close(Millis timeout) {
   if (!connection_) return;
@@ -164,7 +168,9 @@ void NatsLink::close(Millis timeout) {
   connection_.reset();
 }
 
-void NatsLink::break_off() const { ::shutdown(socket_, SHUT_RDWR); }
+void NatsLink::break_off() const {
+  ::shutdown(socket_, SHUT_RDWR);
+}
 
 std::size_t NatsLink::max_payload() const {
   return static_cast<std::size_t>(std::max<std::int64_t>(0, natsConnection_GetMaxPayload(connection_.get())));
@@ -203,6 +209,8 @@ natsStatus NatsLink::on_write_interest(void* user, bool add) noexcept {
   return NATS_OK;
 }
 
-natsStatus NatsLink::on_detach(void*) noexcept { return NATS_OK; }
+natsStatus NatsLink::on_detach(void*) noexcept {
+  return NATS_OK;
+}
 
 }  // namespace muster

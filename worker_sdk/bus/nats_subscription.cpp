@@ -11,7 +11,9 @@ void on_message(natsConnection*, natsSubscription*, natsMsg* raw, void* closure)
   if (msg) (*static_cast<Closure*>(closure))->put(std::move(msg));
 }
 
-void on_complete(void* closure) noexcept { const std::unique_ptr<Closure> own(static_cast<Closure*>(closure)); }
+void on_complete(void* closure) noexcept {
+  const std::unique_ptr<Closure> own(static_cast<Closure*>(closure));
+}
 
 }  // namespace
 
@@ -44,7 +46,8 @@ natsStatus NatsSubscription::open_plain(natsConnection* connection, const std::s
   natsStatus status = natsConnection_Subscribe(&raw, connection, subject.c_str(), on_message, closure.get());
   native_.reset(raw);
   if (status == NATS_OK) status = natsSubscription_SetOnCompleteCB(raw, on_complete, closure.get());
-  if (status == NATS_OK) [[maybe_unused]] const Closure* freed_by_on_complete = closure.release();
+  if (status == NATS_OK) [[maybe_unused]]
+    const Closure* freed_by_on_complete = closure.release();
   return status;
 }
 

@@ -21,7 +21,8 @@ std::uint16_t crc16(const std::uint8_t* data, std::size_t size) {
   std::uint16_t crc = 0;
   for (std::size_t i = 0; i < size; ++i) {
     crc = static_cast<std::uint16_t>(crc ^ (data[i] << 8U));
-    for (int bit = 0; bit < 8; ++bit) crc = static_cast<std::uint16_t>((crc << 1U) ^ ((crc & 0x8000U) != 0 ? 0x1021U : 0));
+    for (int bit = 0; bit < 8; ++bit)
+      crc = static_cast<std::uint16_t>((crc << 1U) ^ ((crc & 0x8000U) != 0 ? 0x1021U : 0));
   }
   return crc;
 }

@@ -13,7 +13,9 @@ Waker::Waker() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
 }
 
-Waker::~Waker() { ::close(fd_); }
+Waker::~Waker() {
+  ::close(fd_);
+}
 
 void Waker::wake() noexcept {
   const int saved = errno;
