@@ -18,6 +18,8 @@ constexpr Millis kStall{1000};                   // a turn that comes so late ha
 constexpr Millis kExpiryEvery{250};
 constexpr Millis kOncePer{1000};
 constexpr Millis kMaxRecoverPause{10'000};
+constexpr Millis kPruneEvery{60'000};
+constexpr std::size_t kPruneAtOnce = 5000;  // events; more go in the turns that follow
 
 MicroService::Description describe(const CoordinatorStatus& status, const Subjects& subjects) {
   return {.name = "muster-coordinator",
@@ -189,6 +191,14 @@ void Coordinator::decide(TimePoint now, Dispatcher::Lateness lateness) {
   core_->discovery.tick(now, effects_);
   core_->dispatcher.tick(now, lateness, effects_);
   report_notices();
+  prune_events(now);
+}
+
+void Coordinator::prune_events(TimePoint now) {
+  if (now < next_prune_) return;
+  const auto& limits = config_.limits;
+  const auto gone = must(store_.prune_events(clock_.wall() - limits.event_age, limits.event_bytes, kPruneAtOnce));
+  next_prune_ = gone == kPruneAtOnce ? now : now + kPruneEvery;
 }
 
 void Coordinator::commit_and_publish(TimePoint now) {

@@ -48,6 +48,7 @@ class Coordinator {
   void watch_connection(TimePoint now);
   bool drain_inbox(TimePoint now);
   void decide(TimePoint now, Dispatcher::Lateness lateness);
+  void prune_events(TimePoint now);
   void commit_and_publish(TimePoint now);
   void publish(std::vector<Outgoing>& messages);
   void roll_call();
@@ -82,6 +83,7 @@ class Coordinator {
   TimePoint last_turn_;
   TimePoint dirty_since_;  // of the oldest uncommitted write
   TimePoint next_expiry_;
+  TimePoint next_prune_;
   TimePoint last_rollcall_;
   TimePoint last_complaint_;  // about malformed messages: at most one line a second
   TimePoint recover_at_ = TimePoint::max();

@@ -128,7 +128,7 @@ void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects
 }
 
 bool Dispatcher::queue_group_serves(const Record& record, const LaneState& state, TimePoint now) {
-  if (!record.avoid.empty()) return false;
+  if (!record.last_worker.empty()) return false;
   return std::ranges::all_of(registry_.lane(record.spec.lane), [&](const WorkerEntry* worker) {
     return worker->has_room(now) && worker->healthy &&
            worker->assigned + state.unattributed < worker->announcement.slots &&
@@ -139,7 +139,7 @@ bool Dispatcher::queue_group_serves(const Record& record, const LaneState& state
 WorkerEntry* Dispatcher::choose(const Record& record, TimePoint now) {
   WorkerEntry* best = nullptr;
   auto rank = [&](const WorkerEntry& w) {
-    return std::tuple(w.announcement.worker == record.avoid, !w.healthy,
+    return std::tuple(w.announcement.worker == record.last_worker, !w.healthy,
                       static_cast<double>(w.assigned) / w.announcement.slots);
   };
   for (auto* worker : registry_.lane(record.spec.lane)) {
@@ -220,14 +220,14 @@ void Dispatcher::finish(Record& record, JobResult result) {
     ++counters_.failed;
     notice(JobNotice::Kind::kFailed, record, *error);
   }
-  outcomes_.push_back({record.id, record.spec.owner, std::move(result), record.avoid, record.attempt});
+  outcomes_.push_back({record.id, record.spec.owner, std::move(result), record.last_worker, record.attempt});
   --lanes_[record.spec.lane].jobs;
   jobs_.erase(record.id);
 }
 
 void Dispatcher::notice(JobNotice::Kind kind, const Record& record, const Error& error) {
   notices_.push_back({kind, record.id, record.spec.lane.ns, record.spec.type, record.spec.target.name,
-                      operation_name(record.spec.operation), record.avoid, record.attempt, error});
+                      operation_name(record.spec.operation), record.last_worker, record.attempt, error});
 }
 
 void Dispatcher::fail(Record& record, Error error, TimePoint now) {
@@ -259,7 +259,7 @@ void Dispatcher::lose_worker(Record& record, TimePoint now) {
   ++record.workers_taken;
   const auto worker = record.worker;
   end_flight(record);
-  record.avoid = worker;
+  record.last_worker = worker;
   Error error{Errc::kTimeout, "worker " + worker.value + " fell silent while it ran the job", {}, 0};
   if (record.workers_taken >= kWorkersTaken) {
     error = {Errc::kInternalFailure, "the job took " + std::to_string(kWorkersTaken) + " workers with it", {}, 0};
@@ -295,7 +295,7 @@ void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
     ++counters_.busy;
     --record.attempt;
     end_flight(record);
-    record.avoid = reply.worker;
+    record.last_worker = reply.worker;
     if (auto* worker = registry_.find(reply.worker)) worker->full_until = now + kBusyPause;
     enqueue(record, true);
     return;
@@ -315,7 +315,7 @@ void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t cal
   if (calls > 1) limiter_.charge(record.spec.lane.ns, record.spec.target.id, calls - 1.0, now);
   const auto worker = record.worker;
   end_flight(record);
-  record.avoid = worker;
+  record.last_worker = worker;
   if (auto* error = std::get_if<Error>(&result)) {
     fail(record, std::move(*error), now);
   } else {
@@ -407,7 +407,7 @@ void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
     --record.attempt;
     const auto silent = record.worker;
     end_flight(record);
-    record.avoid = silent;
+    record.last_worker = silent;
     if (auto* worker = registry_.find(silent)) worker->full_until = now + kNoSign;
     enqueue(record, true);
   } else if (record.state == State::kRunning && now - record.since >= kReadLease) {

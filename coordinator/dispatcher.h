@@ -122,7 +122,7 @@ class Dispatcher {
     std::uint16_t workers_taken = 0;
     Token token;
     WorkerId worker;  // whom it is known to be with
-    WorkerId avoid;   // who failed it last: others first
+    WorkerId last_worker;  // who had it last: at another attempt others come first
     TimePoint deadline;
     TimePoint since;  // sent, or last renewed
     std::unique_ptr<PartAssembler> parts;

@@ -47,13 +47,23 @@ Error refused(natsStatus status, const std::string& url) {
   }
 }
 
+/// The library itself reads credentials only while it connects, and then takes a missing file for a missing server.
+Result<std::string> slurp(const std::string& path) {
+  std::ifstream file(path);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) return invalid_request(path + ": cannot be read");
+  return text;
+}
+
 Result<void> set_login(natsOptions* to, const BusAccess& server) {
   natsStatus status = NATS_OK;
   if (!server.creds.empty()) {
+    if (auto readable = slurp(server.creds); !readable) return readable.error();
     status = natsOptions_SetUserCredentialsFromFiles(to, server.creds.c_str(), nullptr);
   } else if (!server.nkey_seed.empty()) {
-    std::ifstream file(server.nkey_seed);
-    const auto key = nkey_public_of_seed(std::string{std::istreambuf_iterator<char>(file), {}});
+    const auto seed = slurp(server.nkey_seed);
+    if (!seed) return seed.error();
+    const auto key = nkey_public_of_seed(*seed);
     if (!key) return invalid_request(server.nkey_seed + ": " + key.error().message);
     status = natsOptions_SetNKeyFromSeed(to, key->c_str(), server.nkey_seed.c_str());
   }

@@ -27,7 +27,7 @@ Json config_of(const Json& info) {
   return config;
 }
 
-/// Names cannot change, so a uid only tells an object from a later one of the same name.
+/// Names cannot change, so a uid only tells a stream from a later one of the same name.
 std::string uid_of(const std::string& name, const Json& info) {
   const auto created = info.value("created", "");
   return created.empty() ? "" : name + "@" + created;
@@ -48,6 +48,7 @@ std::optional<Resource> bucket_resource(const Json& info) {
   return Resource{bucket, config, uid_of(name, info)};
 }
 
+/// Without uid: a consumer's time of creation is another one after the first restart of its server.
 Resource consumer_resource(const Json& info) {
   Json config = config_of(info);
   const auto stream = info.at("stream_name").get<std::string>();
@@ -55,8 +56,7 @@ Resource consumer_resource(const Json& info) {
   config["stream"] = stream;
   config["name"] = name;
   config["ephemeral"] = config.value("durable_name", "").empty();
-  const auto id = stream + "." + name;
-  return {id, config, uid_of(id, info)};
+  return {stream + "." + name, config, ""};
 }
 
 /// What one page shows of a whole listing: the ids after the token, which is the last id of the page before.

@@ -78,8 +78,9 @@ TEST_CASE("nats: the manifest holds together") {
     const auto schema = Json::parse(type.schema);
     CHECK(type.list_gives == ListGives::kProperties);
     CHECK(type.operations == std::vector{Operation::kList, Operation::kRead});
-    for (const auto& example : type.examples) {
-      for (const auto& [key, value] : Json::parse(example).items()) CHECK(schema["properties"].contains(key));
+    for (const auto& text : type.examples) {
+      const auto example = Json::parse(text);
+      for (const auto& [key, value] : example.items()) CHECK(schema["properties"].contains(key));
     }
   }
   CHECK(manifest.types[1].parent == "NATS::Stream");

@@ -161,8 +161,8 @@ void NatsBus::State::retry_later(TimePoint now) {
 void NatsBus::State::maintain(TimePoint now) {
   if (closed) return;
   if (link && link->lost()) {
+    log->warn("bus disconnected url={} reason={}", redact_url(options.url), link->last_error());
     drop_link();
-    log->warn("bus disconnected url={}", redact_url(options.url));
     retry_later(now);
   }
   if (!link && !attempt && now >= next_attempt) {

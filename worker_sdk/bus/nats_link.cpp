@@ -176,6 +176,12 @@ std::size_t NatsLink::max_payload() const {
   return static_cast<std::size_t>(std::max<std::int64_t>(0, natsConnection_GetMaxPayload(connection_.get())));
 }
 
+std::string NatsLink::last_error() const {
+  const char* text = nullptr;
+  natsConnection_GetLastError(connection_.get(), &text);
+  return text == nullptr ? std::string() : std::string(text);
+}
+
 std::vector<std::string> NatsLink::discovered_servers() const {
   char** list = nullptr;
   int count = 0;

@@ -60,6 +60,8 @@ class NatsLink {
 
   void read() { natsConnection_ProcessReadEvent(connection_.get()); }
   void write() { natsConnection_ProcessWriteEvent(connection_.get()); }
+  /// Why it was lost, in the library's words.
+  [[nodiscard]] std::string last_error() const;
   /// Makes the next read() find the connection lost.
   void break_off() const;
   /// Closes and waits until no callback of the library can follow, at most `timeout`.

@@ -1,0 +1,201 @@
+#include "support/fake_worker.h"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include <sodium.h>
+
+namespace muster::test {
+
+FakeSystem::Thing& FakeSystem::thing(const std::string& type, const std::string& id) {
+  const auto it = std::ranges::find(things[type], id, &Thing::id);
+  if (it == things[type].end()) throw std::runtime_error("no thing " + id);
+  return *it;
+}
+
+void FakeSystem::remove(const std::string& type, const std::string& id) {
+  std::erase_if(things[type], [&](const Thing& thing) { return thing.id == id; });
+}
+
+namespace {
+
+ListResult list(const FakeSystem& system, const std::vector<FakeSystem::Thing>& things, const ListJob& job) {
+  const auto parent = job.parent ? job.parent->native_id : std::string();
+  const auto first = job.page_token.empty() ? 0 : std::stoul(job.page_token);
+  ListResult page;
+  std::size_t index = 0;
+  for (const auto& thing : things) {
+    if (thing.parent != parent) continue;
+    if (index >= first + system.page) {
+      page.next_page_token = std::to_string(index);
+      break;
+    }
+    if (index++ < first) continue;
+    page.items.push_back({thing.id, thing.uid, system.list_properties ? thing.properties : JsonText()});
+  }
+  return page;
+}
+
+ReadResult read(const std::vector<FakeSystem::Thing>& things, const ReadJob& job) {
+  ReadResult result;
+  for (const auto& id : job.native_ids) {
+    const auto thing = std::ranges::find(things, id, &FakeSystem::Thing::id);
+    if (thing == things.end()) {
+      result.items.emplace_back(Error{Errc::kNotFound, "no such thing", {}, 0});
+    } else {
+      result.items.emplace_back(Item{thing->id, thing->uid, thing->properties});
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+JobResult FakeSystem::answer(const Job& job) const {
+  static const std::vector<Thing> kNothing;
+  const auto found = things.find(job.type);
+  const auto& of_type = found == things.end() ? kNothing : found->second;
+  if (const auto* operation = std::get_if<ListJob>(&job.operation)) return list(*this, of_type, *operation);
+  if (const auto* operation = std::get_if<ReadJob>(&job.operation)) return read(of_type, *operation);
+  if (std::holds_alternative<InspectJob>(job.operation)) return inspection;
+  return Error{Errc::kUnsupported, "only list, read and inspect", {}, 0};
+}
+
+Manifest make_manifest(const std::vector<std::pair<std::string, std::string>>& types, const std::string& ns) {
+  Manifest manifest;
+  manifest.plugin = "fake";
+  manifest.ns = ns;
+  manifest.version = "1.0.0";
+  for (const auto& [name, parent] : types) {
+    TypeDescriptor type;
+    type.name = name;
+    type.parent = parent;
+    type.schema = R"({"type":"object"})";
+    type.operations = {Operation::kList, Operation::kRead};
+    manifest.types.push_back(std::move(type));
+  }
+  return manifest;
+}
+
+std::string manifest_hash(const Manifest& manifest) {
+  const Bytes bytes = encode(manifest);
+  std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
+  crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  std::string text;
+  for (const auto byte : digest) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+FakeWorker::FakeWorker(MemoryBroker& broker, const Clock& clock, std::string id, Manifest manifest, FakeSystem& system)
+    : manifest_bytes(encode(manifest)), clock_(clock), system_(system), bus_(broker.connect(id)) {
+  announcement.worker = WorkerId(std::move(id));
+  announcement.ns = manifest.ns;
+  announcement.plugin = manifest.plugin;
+  announcement.version = manifest.version;
+  announcement.manifest = manifest_hash(manifest);
+  announcement.slots = 4;
+  announcement.host = "host";
+  announcement.pid = 42;
+  next_beat_ = clock_.now() + Millis(1000);
+  rollcall_ = bus_->subscribe(subjects_.rollcall()).value();
+  control_ = bus_->subscribe(subjects_.worker_control(announcement.ns, announcement.worker)).value();
+  own_jobs_ = bus_->subscribe(subjects_.worker_job(announcement.ns, announcement.worker)).value();
+  bus_->subscribe(bus_->inbox() + ".>").value();
+}
+
+void FakeWorker::announce() {
+  bus_->publish({subjects_.announce(announcement.ns), bus_->inbox() + ".announced", encode(announcement), {}}).value();
+}
+
+void FakeWorker::turn() {
+  std::vector<Message> inbox;
+  bus_->receive(inbox, 1000);
+  if (!alive) return;
+  for (const auto& message : inbox) {
+    const std::string reply(message.reply);
+    if (message.no_responders) continue;  // no coordinator is there: the roll call will come
+    if (message.subscription == rollcall_) {
+      ++rollcalls;
+      announce();
+    } else if (message.subscription == control_) {
+      on_control(decode<Control>(message.data).value(), reply);
+    } else if (message.subscription == own_jobs_ || message.subscription == group_) {
+      take_job(decode<Job>(message.data).value(), reply);
+    } else {
+      answers.push_back(decode<AnnouncementReply>(message.data).value());
+      if (accepted() && group_ == 0) {
+        group_ = bus_->subscribe(subjects_.job(announcement.ns, announcement.pool), kWorkersGroup).value();
+      }
+    }
+  }
+  if (clock_.now() >= next_beat_) heartbeat();
+}
+
+TimePoint FakeWorker::next_due() const { return alive ? next_beat_ : TimePoint::max(); }
+
+void FakeWorker::on_control(const Control& control, const std::string& reply) {
+  controls.push_back(control);
+  if (const auto* cancel = std::get_if<Cancel>(&control.action)) {
+    std::erase_if(held_, [&](const Held& held) { return held.job.token == cancel->job.token; });
+  } else if (std::holds_alternative<Drain>(control.action)) {
+    draining = true;
+  } else if (std::holds_alternative<SendManifest>(control.action)) {
+    Job request;  // the token of the reply is in its subject
+    request.fleet = control.fleet;
+    request.token = Token(reply.substr(reply.rfind('.') + 1));
+    if (manifest_part == 0) {
+      send_reply(request, reply, ManifestBytes{manifest_bytes});
+      return;
+    }
+    JobReply inner{control.fleet, {}, request.token, announcement.worker, 1, 0, ManifestBytes{manifest_bytes}};
+    const auto whole = encode(inner);
+    const auto count = (whole.size() + manifest_part - 1) / manifest_part;
+    for (std::size_t i = 0; i < count; ++i) {
+      send_reply(request, reply, Part{static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(count),
+                                      whole.substr(i * manifest_part, manifest_part)});
+    }
+  }
+}
+
+void FakeWorker::take_job(const Job& job, const std::string& reply) {
+  jobs.push_back(job);
+  auto behaviour = on_job ? on_job(job) : Behaviour();
+  if (std::holds_alternative<Silent>(behaviour)) return;
+  if (std::holds_alternative<Busy>(behaviour)) {
+    send_reply(job, reply, Busy{});
+  } else if (std::holds_alternative<Hold>(behaviour)) {
+    send_reply(job, reply, Accepted{});
+    held_.push_back({job, reply});
+  } else if (auto* result = std::get_if<JobResult>(&behaviour)) {
+    send_reply(job, reply, std::move(*result));
+  } else {
+    send_reply(job, reply, system_.answer(job));
+  }
+}
+
+void FakeWorker::release() {
+  for (const auto& held : std::exchange(held_, {})) send_reply(held.job, held.reply, system_.answer(held.job));
+}
+
+void FakeWorker::send_reply(const Job& job, const std::string& reply, decltype(JobReply::body) body) {
+  const JobReply message{job.fleet, job.id, job.token, announcement.worker, job.attempt, 1, std::move(body)};
+  bus_->publish({reply, {}, encode(message), {}}).value();
+}
+
+void FakeWorker::heartbeat() {
+  next_beat_ = clock_.now() + Millis(1000);
+  Heartbeat beat;
+  beat.worker = announcement.worker;
+  beat.ns = announcement.ns;
+  beat.pool = announcement.pool;
+  beat.free_slots = static_cast<std::uint16_t>(announcement.slots - std::min<std::size_t>(announcement.slots, held_.size()));
+  beat.draining = draining;
+  for (const auto& held : held_) beat.running.push_back({held.job.id, held.job.token});
+  bus_->publish({subjects_.heartbeat(announcement.ns), {}, encode(beat), {}}).value();
+}
+
+}  // namespace muster::test

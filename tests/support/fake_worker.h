@@ -1,0 +1,102 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "schema/codec.h"
+#include "schema/subjects.h"
+#include "worker_sdk/testing/memory_bus.h"
+
+namespace muster::test {
+
+/// A system to look at, in memory.
+struct FakeSystem {
+  struct Thing {
+    std::string id;
+    std::string properties = "{}";
+    std::string uid;
+    std::string parent;  // native id; empty: a root object
+  };
+
+  std::map<std::string, std::vector<Thing>> things;  // by type
+  std::size_t page = 2;                              // items a page holds
+  bool list_properties = false;
+  InspectResult inspection{"system-1", {}, {}};
+
+  Thing& add(const std::string& type, Thing thing) { return things[type].emplace_back(std::move(thing)); }
+  Thing& thing(const std::string& type, const std::string& id);
+  void remove(const std::string& type, const std::string& id);
+
+  /// What a plugin that keeps its contract would answer.
+  [[nodiscard]] JobResult answer(const Job& job) const;
+};
+
+/// A manifest of types given as (name, parent).
+Manifest make_manifest(const std::vector<std::pair<std::string, std::string>>& types, const std::string& ns = "NS");
+
+/// SHA-256 of the encoded manifest, as an announcement states it.
+std::string manifest_hash(const Manifest& manifest);
+
+/// A scripted worker: keeps the protocol of the schema files, without the SDK. It answers jobs from `system` unless
+/// `on_job` says otherwise.
+class FakeWorker {
+ public:
+  struct Silent {};  // the job is lost on its way
+  struct Hold {};    // accepted, and kept until release()
+  using Behaviour = std::variant<std::monostate, JobResult, Busy, Hold, Silent>;
+
+  FakeWorker(MemoryBroker& broker, const Clock& clock, std::string id, Manifest manifest, FakeSystem& system);
+
+  void announce();
+  /// Takes what has come; a heartbeat when its time has come.
+  void turn();
+  [[nodiscard]] TimePoint next_due() const;
+  /// Answers what is held.
+  void release();
+  void send_reply(const Job& job, const std::string& reply, decltype(JobReply::body) body);
+
+  /// Jobs of one operation so far, in order.
+  template <typename Operation>
+  [[nodiscard]] std::vector<Job> asked() const {
+    std::vector<Job> found;
+    for (const auto& job : jobs) {
+      if (std::holds_alternative<Operation>(job.operation)) found.push_back(job);
+    }
+    return found;
+  }
+  [[nodiscard]] bool accepted() const { return !answers.empty() && !answers.back().rejected; }
+
+  Announcement announcement;             // as it announces itself; change it before announce()
+  Bytes manifest_bytes;                  // what it sends as its manifest
+  std::size_t manifest_part = 0;         // bytes of a part of it; 0: whole
+  std::function<Behaviour(const Job&)> on_job;
+  bool alive = true;                     // false: neither heartbeats nor answers
+  bool draining = false;
+  std::vector<AnnouncementReply> answers;
+  std::vector<Job> jobs;
+  std::vector<Control> controls;
+  int rollcalls = 0;
+
+ private:
+  struct Held {
+    Job job;
+    std::string reply;
+  };
+  void on_control(const Control& control, const std::string& reply);
+  void take_job(const Job& job, const std::string& reply);
+  void heartbeat();
+
+  const Clock& clock_;
+  const Subjects subjects_{"muster"};
+  FakeSystem& system_;
+  std::unique_ptr<MemoryBus> bus_;
+  SubscriptionId rollcall_ = 0, control_ = 0, own_jobs_ = 0, group_ = 0;
+  std::vector<Held> held_;
+  TimePoint next_beat_;
+};
+
+}  // namespace muster::test

@@ -1,0 +1,256 @@
+// How workers come, are refused, fall silent and go: from the announcement to the events.
+#include <catch2/catch.hpp>
+
+#include "support/coordinator_fixture.h"
+
+using namespace muster;
+using test::CoordinatorFixture;
+using Catch::Contains;
+
+namespace {
+
+struct AdmissionFixture : CoordinatorFixture {
+  /// The rejection that a worker with this announcement gets; its answers besides are none.
+  Rejection rejection_of(test::FakeWorker& worker) {
+    settle();
+    REQUIRE(worker.answers.size() == 1);
+    REQUIRE(worker.answers[0].rejected);
+    CHECK_FALSE(worker.answers[0].rejected->message.empty());
+    CHECK(worker.answers[0].fleet == store->fleet());
+    return *worker.answers[0].rejected;
+  }
+  Json worker_states() {
+    auto states = Json::object();
+    const auto answer = api("workers");
+    for (const auto& worker : answer["items"]) states[worker["id"].get<std::string>()] = worker["state"];
+    return states;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(AdmissionFixture, "an unknown manifest is fetched, kept, and its worker accepted") {
+  start();
+  auto& worker = add_worker("w1");
+  settle();
+  REQUIRE(worker.controls.size() == 1);
+  CHECK(worker.controls[0].fleet == store->fleet());
+  CHECK(worker.controls[0].action == decltype(Control::action)(SendManifest{worker.announcement.manifest}));
+  REQUIRE(worker.accepted());
+  CHECK(worker.answers.back().fleet == store->fleet());
+  CHECK(worker.answers.back().coordinator == coordinator->status().id);
+  const auto kept = store->manifests().value();
+  REQUIRE(kept.size() == 1);
+  CHECK(kept[0].hash == worker.announcement.manifest);
+  CHECK(kept[0].manifest == manifest);
+  advance(Millis(500));
+  const auto joined = events("worker.");
+  REQUIRE(joined.size() == 1);
+  CHECK(joined[0]["type"] == "muster.worker.joined");
+  CHECK(joined[0]["subject"] == "w1");
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a manifest is fetched once per hash, also over restarts") {
+  start();
+  add_worker("w1");
+  settle();
+  auto& second = add_worker("w2");
+  settle();
+  CHECK(second.accepted());
+  CHECK(second.controls.empty());
+  restart();
+  CHECK(worker_states() == Json{{"w1", "active"}, {"w2", "active"}});
+  CHECK(second.controls.empty());
+  CHECK(workers[0]->controls.size() == 1);
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a manifest may come in parts") {
+  start();
+  auto& worker = add_worker("w1");
+  worker.manifest_part = 64;
+  settle();
+  CHECK(worker.accepted());
+  CHECK(store->manifests().value().at(0).manifest == manifest);
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a manifest that does not come is asked for again") {
+  start();
+  auto& worker = add_worker("w1");
+  worker.alive = false;
+  settle();
+  worker.alive = true;
+  for (int i = 0; i < 3 && !worker.accepted(); ++i) {
+    advance(Millis(1100));
+    worker.announce();  // as a worker does that gets no answer
+    settle();
+  }
+  CHECK(worker.accepted());
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a manifest that is not the announced one is refused") {
+  start();
+  auto& worker = add_worker("w1");
+  worker.manifest_bytes = encode(test::make_manifest({{"NS::Other", ""}}));
+  const auto why = rejection_of(worker);
+  CHECK(why.code == "MANIFEST");
+  CHECK(why.final);
+  CHECK(store->manifests().value().empty());
+  advance(Millis(500));
+  const auto rejected = events("worker.");
+  REQUIRE(rejected.size() == 1);
+  CHECK(rejected[0]["type"] == "muster.worker.rejected");
+  CHECK(rejected[0]["data"]["code"] == "MANIFEST");
+  CHECK(rejected[0]["data"]["message"] == why.message);
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a manifest of another namespace is refused") {
+  start();
+  auto& worker = add_worker("w1", test::make_manifest({{"OTHER::Thing", ""}}, "OTHER"));
+  remove_worker("w1");
+  test::FakeWorker liar(broker, clock, "w2", manifest, system);
+  liar.announcement.manifest = test::manifest_hash(test::make_manifest({{"OTHER::Thing", ""}}, "OTHER"));
+  liar.manifest_bytes = encode(test::make_manifest({{"OTHER::Thing", ""}}, "OTHER"));
+  static_cast<void>(worker);
+  liar.announce();
+  for (int i = 0; i < 4; ++i) {
+    settle();
+    liar.turn();
+  }
+  REQUIRE(liar.answers.size() == 1);
+  REQUIRE(liar.answers[0].rejected);
+  CHECK(liar.answers[0].rejected->code == "MANIFEST");
+  CHECK_THAT(liar.answers[0].rejected->message, Contains("OTHER"));
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a manifest that is no manifest, or has a fault, is refused") {
+  start();
+  SECTION("bytes") {
+    auto& worker = add_worker("w1");
+    worker.manifest_bytes = "no manifest";
+    CHECK(rejection_of(worker).code == "MANIFEST");
+  }
+  SECTION("a parent that is not there") {
+    auto& worker = add_worker("w1", test::make_manifest({{"NS::A", "NS::Nowhere"}}));
+    const auto why = rejection_of(worker);
+    CHECK(why.code == "MANIFEST");
+    CHECK_THAT(why.message, Contains("NS::Nowhere"));
+  }
+  CHECK(worker_states().empty());
+  CHECK(store->manifests().value().empty());
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "an incompatible worker is told why, and gets no job") {
+  start();
+  auto& worker = add_worker("w1");
+  remove_worker("w1");
+  static_cast<void>(worker);
+  auto& other = *workers.emplace_back(std::make_unique<test::FakeWorker>(broker, clock, "w2", manifest, system));
+  std::string code;
+  SECTION("protocol") {
+    other.announcement.protocol = 2;
+    code = "PROTOCOL";
+  }
+  SECTION("fleet") {
+    other.announcement.fleet = FleetId("another");
+    code = "FLEET";
+  }
+  SECTION("slots") {
+    other.announcement.slots = 0;
+    code = "LIMIT";
+  }
+  other.announce();
+  settle();
+  if (code == "LIMIT" && other.answers.empty()) return;  // such an announcement may be malformed by itself
+  CHECK(rejection_of(other).code == code);
+  finish_runs();
+  CHECK(other.jobs.empty());
+  CHECK(last_report()["problems"][0]["code"] == "NO_WORKER");
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "two workers that announce one hash do not vouch for each other", "[!shouldfail]") {
+  start();
+  auto& honest = add_worker("w1");
+  auto& liar = *workers.emplace_back(
+      std::make_unique<test::FakeWorker>(broker, clock, "w2", test::make_manifest({}, "OTHER"), system));
+  liar.announcement.manifest = honest.announcement.manifest;
+  liar.announce();
+  settle();
+  CHECK(honest.accepted());
+  REQUIRE(liar.answers.size() == 1);
+  CHECK(liar.answers[0].rejected);
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a coordinator calls the roll when it starts") {
+  auto& worker = add_worker("w1");
+  settle();
+  worker.answers.clear();  // nobody was there
+  start();
+  CHECK(worker.rollcalls == 1);
+  CHECK(worker.accepted());
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a heartbeat of an unknown worker has the roll called") {
+  auto& worker = add_worker("w1");
+  worker.alive = false;
+  start();
+  advance(Millis(5000));
+  CHECK(worker_states().empty());
+  worker.alive = true;
+  advance(Millis(3000));
+  CHECK(worker.accepted());
+  CHECK(worker_states() == Json{{"w1", "active"}});
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a reconnected coordinator calls the roll, and judges nobody for the time between") {
+  start_discovered();
+  events();
+  bus->disconnect();
+  advance(Millis(10'000));
+  bus->reconnect();
+  advance(Millis(1000));
+  CHECK(workers[0]->rollcalls == 2);
+  CHECK(worker_states() == Json{{"w1", "active"}});
+  CHECK(events("worker.lost").empty());
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a silent worker is lost, and comes back with a sign of life") {
+  start_discovered();
+  events();
+  workers[0]->alive = false;
+  advance(Millis(4500));
+  CHECK(worker_states() == Json{{"w1", "lost"}});
+  auto seen = events("worker.");
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0]["type"] == "muster.worker.lost");
+  CHECK(seen[0]["subject"] == "w1");
+  workers[0]->alive = true;
+  advance(Millis(1500));
+  CHECK(worker_states() == Json{{"w1", "active"}});
+  seen = events("worker.");
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0]["type"] == "muster.worker.joined");
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a worker that is told to drain says so, and has left when it is gone") {
+  start_discovered();
+  events();
+  CHECK(api("workers-drain", {{"id", "w1"}})["state"] == "draining");
+  REQUIRE(workers[0]->draining);
+  advance(Millis(1500));
+  CHECK(worker_states() == Json{{"w1", "draining"}});
+  remove_worker("w1");
+  advance(Millis(4000));
+  CHECK(worker_states().empty());
+  std::vector<std::string> types;
+  for (const auto& event : events("worker.")) types.push_back(event["type"]);
+  CHECK(types == std::vector<std::string>{"muster.worker.draining", "muster.worker.left"});
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a stall of the coordinator is not held against the workers") {
+  start_discovered();
+  events();
+  clock.advance(std::chrono::minutes(2));
+  advance(Millis(1000));
+  CHECK(worker_states() == Json{{"w1", "active"}});
+  CHECK(events("worker.").empty());
+}
