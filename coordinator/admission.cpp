@@ -90,9 +90,10 @@ void Admission::on_manifest(const std::string& hash, const Bytes& encoded, TimeP
     fault = "the manifest's SHA-256 is not the hash that was announced";
   } else if (!manifest) {
     fault = manifest.error().message;
-  } else if (!waiting.empty()) {
-    fault = manifest_fault(*manifest, waiting.begin()->second.announcement.ns);
+  } else {
+    fault = manifest_fault(*manifest, manifest->ns);
   }
+  const auto ns = manifest ? manifest->ns : std::string();
   if (!fault) {
     must(store_.put_manifest({hash, *manifest, clock_.wall()}));
     registry_.learn(hash, std::make_shared<const Manifest>(std::move(*manifest)));
@@ -100,6 +101,8 @@ void Admission::on_manifest(const std::string& hash, const Bytes& encoded, TimeP
   for (const auto& [worker, one] : waiting) {
     if (fault) {
       reject(one.announcement, one.reply, {"MANIFEST", *fault, true}, effects);
+    } else if (ns != one.announcement.ns) {
+      reject(one.announcement, one.reply, {"MANIFEST", "the manifest is of namespace " + ns, true}, effects);
     } else {
       accept(one.announcement, one.reply, now, effects);
     }

@@ -215,6 +215,7 @@ Result<JsonText> Api::resource(ApiRequest& request, Effects&) {
 Result<JsonText> Api::counts(ApiRequest&, Effects&) {
   auto items = nlohmann::json::array();
   for (const auto& count : must(p_.store.counts())) {
+    if (count.resources == 0) continue;  // a type that was looked for and is not there
     items.push_back(
         {{"target", count.target}, {"type", count.type}, {"resources", count.resources}, {"stale", count.stale}});
   }

@@ -258,27 +258,30 @@ void Coordinator::report_notices() {
 }
 
 template <typename T>
-std::optional<T> Coordinator::decoded(const Message& message, TimePoint now) {
+Result<T> Coordinator::decoded(const Message& message, TimePoint now) {
   auto value = decode<T>(message.data);
-  if (value) return std::move(*value);
+  if (value) return value;
   ++status_.malformed;
   if (now - last_complaint_ >= kOncePer) {
     last_complaint_ = now;
     log_->warn("malformed message on {} ({} bytes): {}; {} so far", message.subject, message.data.size(),
                value.error().message, status_.malformed);
   }
-  return std::nullopt;
+  return value;
 }
 
 void Coordinator::on_reply(const Message& message, TimePoint now) {
+  const Token token(std::string(subject_token(message.subject, subjects_.prefix(), 3)));
   if (message.no_responders) {
-    const auto token = subject_token(message.subject, subjects_.prefix(), 3);
-    core_->dispatcher.on_no_responders(Token(std::string(token)), now, effects_);
+    core_->dispatcher.on_no_responders(token, now, effects_);
     return;
   }
   auto reply = decoded<JobReply>(message, now);
-  if (!reply || core_->admission.on_reply(*reply, now, effects_)) return;
-  core_->dispatcher.on_reply(std::move(*reply), now, effects_);
+  if (!reply) {
+    core_->dispatcher.on_undecodable(token, reply.error(), now);
+  } else if (!core_->admission.on_reply(*reply, now, effects_)) {
+    core_->dispatcher.on_reply(std::move(*reply), now, effects_);
+  }
 }
 
 void Coordinator::on_result(const Message& message, TimePoint now) {

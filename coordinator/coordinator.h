@@ -64,7 +64,7 @@ class Coordinator {
   void on_inbox(const Message& message, TimePoint now);
 
   template <typename T>
-  std::optional<T> decoded(const Message& message, TimePoint now);
+  Result<T> decoded(const Message& message, TimePoint now);
 
   const Config& config_;
   Store& store_;

@@ -90,6 +90,8 @@ class Dispatcher {
   [[nodiscard]] std::size_t waiting() const { return jobs_.size() - leases_.size(); }
 
   void on_reply(JobReply reply, TimePoint now, Effects& effects);
+  /// Something came on the reply subject's token that is no reply: that attempt has failed.
+  void on_undecodable(const Token& token, const Error& error, TimePoint now);
   /// The reply subject's token got the server's "no responders".
   void on_no_responders(const Token& token, TimePoint now, Effects& effects);
   /// Renews what it names; cancels what nobody leases.
@@ -121,7 +123,7 @@ class Dispatcher {
     std::uint16_t failures = 0;
     std::uint16_t workers_taken = 0;
     Token token;
-    WorkerId worker;  // whom it is known to be with
+    WorkerId worker;       // whom it is known to be with
     WorkerId last_worker;  // who had it last: at another attempt others come first
     TimePoint deadline;
     TimePoint since;  // sent, or last renewed

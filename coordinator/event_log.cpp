@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 #include <ctime>
+#include <optional>
 
 #include "coordinator/canonical.h"
 #include "coordinator/must.h"
@@ -43,52 +44,86 @@ void EventLog::emit(std::string_view ns, std::string_view what, std::string_view
 
 std::string rfc3339(WallTime time) {
   using std::chrono::duration_cast;
-  const auto millis = duration_cast<Millis>(time.time_since_epoch()).count();
-  const std::time_t seconds = millis / 1000;
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time);  // also before 1970
+  const auto millis = duration_cast<Millis>(time - whole).count();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(whole);
   std::tm parts{};
   gmtime_r(&seconds, &parts);
   std::array<char, 40> text{};
   const int size = std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", parts.tm_year + 1900,
                                  parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                                 static_cast<int>(millis % 1000));
+                                 static_cast<int>(millis));
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
+namespace {
+
+/// The number that `width` digits at the front of `text` make, taken off it; none when there are not as many digits or
+/// it is above `most`.
+std::optional<int> take_number(std::string_view& text, std::size_t width, int most) {
+  int number = 0;
+  for (std::size_t i = 0; i < width; ++i) {
+    if (i >= text.size() || text[i] < '0' || text[i] > '9') return std::nullopt;
+    number = 10 * number + (text[i] - '0');
+  }
+  text.remove_prefix(width);
+  return number <= most ? std::optional(number) : std::nullopt;
+}
+
+bool take_one_of(std::string_view& text, std::string_view wanted) {
+  if (text.empty() || wanted.find(text.front()) == std::string_view::npos) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+/// Fraction of a second behind the point, in nanoseconds.
+std::optional<std::chrono::nanoseconds> take_fraction(std::string_view& text) {
+  std::int64_t nanos = 0, unit = 100'000'000;
+  std::size_t digits = 0;
+  for (; digits < text.size() && text[digits] >= '0' && text[digits] <= '9'; ++digits, unit /= 10) {
+    nanos += (text[digits] - '0') * unit;
+  }
+  text.remove_prefix(digits);
+  return digits > 0 ? std::optional(std::chrono::nanoseconds(nanos)) : std::nullopt;
+}
+
+std::optional<WallTime> take_time(std::string_view text) {
+  using namespace std::chrono;
+  const auto y = take_number(text, 4, 9999);
+  if (!y || !take_one_of(text, "-")) return std::nullopt;
+  const auto m = take_number(text, 2, 12);
+  if (!m || !take_one_of(text, "-")) return std::nullopt;
+  const auto d = take_number(text, 2, 31);
+  if (!d || !take_one_of(text, "Tt ")) return std::nullopt;
+  const year_month_day date{year(*y), month(static_cast<unsigned>(*m)), day(static_cast<unsigned>(*d))};
+  const auto h = take_number(text, 2, 23);
+  if (!date.ok() || !h || !take_one_of(text, ":")) return std::nullopt;
+  const auto min = take_number(text, 2, 59);
+  if (!min || !take_one_of(text, ":")) return std::nullopt;
+  const auto s = take_number(text, 2, 60);
+  if (!s) return std::nullopt;
+  WallTime time = sys_days(date) + hours(*h) + minutes(*min) + seconds(*s);
+  if (take_one_of(text, ".")) {
+    const auto fraction = take_fraction(text);
+    if (!fraction) return std::nullopt;
+    time += duration_cast<WallTime::duration>(*fraction);
+  }
+  if (take_one_of(text, "Zz")) return text.empty() ? std::optional(time) : std::nullopt;
+  const bool east = text.starts_with('+');
+  if (!take_one_of(text, "+-")) return std::nullopt;
+  const auto offset_hours = take_number(text, 2, 23);
+  if (!offset_hours || !take_one_of(text, ":")) return std::nullopt;
+  const auto offset_minutes = take_number(text, 2, 59);
+  if (!offset_minutes || !text.empty()) return std::nullopt;
+  const auto offset = hours(*offset_hours) + minutes(*offset_minutes);
+  return east ? time - offset : time + offset;
+}
+
+}  // namespace
+
 Result<WallTime> parse_rfc3339(std::string_view text) {
-  const Error bad{Errc::kMalformed, "'" + std::string(text) + "' is no RFC 3339 time like 2026-01-31T08:15:30Z", {}, 0};
-  std::tm parts{};
-  int used = 0;
-  const std::string copy(text);
-  if (std::sscanf(copy.c_str(), "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
-                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &used) != 6 ||
-      used != 19) {
-    return bad;
-  }
-  parts.tm_year -= 1900;
-  parts.tm_mon -= 1;
-  const std::tm asked = parts;
-  auto time = std::chrono::system_clock::from_time_t(timegm(&parts));
-  if (parts.tm_mon != asked.tm_mon || parts.tm_mday != asked.tm_mday || parts.tm_hour != asked.tm_hour) return bad;
-  std::string_view rest = text.substr(19);
-  if (rest.starts_with('.')) {
-    std::size_t digits = 1;
-    std::int64_t nanos = 0, unit = 100'000'000;
-    while (digits < rest.size() && rest[digits] >= '0' && rest[digits] <= '9') {
-      nanos += (rest[digits++] - '0') * unit;
-      unit /= 10;
-    }
-    if (digits == 1) return bad;
-    time += std::chrono::duration_cast<WallTime::duration>(std::chrono::nanoseconds(nanos));
-    rest.remove_prefix(digits);
-  }
-  if (rest == "Z" || rest == "z") return time;
-  int hours = 0, minutes = 0;
-  if (rest.size() == 6 && (rest[0] == '+' || rest[0] == '-') &&
-      std::sscanf(std::string(rest.substr(1)).c_str(), "%2d:%2d", &hours, &minutes) == 2) {
-    const auto offset = std::chrono::hours(hours) + std::chrono::minutes(minutes);
-    return rest[0] == '+' ? time - offset : time + offset;
-  }
-  return bad;
+  if (const auto time = take_time(text)) return *time;
+  return Error{Errc::kMalformed, "'" + std::string(text) + "' is no RFC 3339 time like 2026-01-31T08:15:30Z", {}, 0};
 }
 
 JsonText cloud_event(const EventRow& event, const FleetId& fleet, std::string_view prefix) {

@@ -189,7 +189,7 @@ namespace {
 
 std::optional<std::string> type_fault(const TypeDescriptor& type, const std::set<std::string>& names,
                                       std::string_view ns) {
-  if (type.name.size() < 3 || type.name.size() > 196 || namespace_of(type.name) != ns ||
+  if (type.name.size() < ns.size() + 3 || type.name.size() > 196 || namespace_of(type.name) != ns ||
       !type.name.substr(ns.size()).starts_with("::")) {
     return "type '" + type.name + "' does not begin with '" + std::string(ns) + "::'";
   }

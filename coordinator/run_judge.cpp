@@ -167,8 +167,9 @@ void Run::leave_tree(TargetRun& target, RowId top, ResourceState state, std::str
     const auto scan = std::ranges::find_if(target.scans, [&](const auto& s) { return s->row.id == record->scan; });
     const bool known = scan != target.scans.end();
     auto* entry = known ? (*scan)->index.find_row(row) : nullptr;
-    const bool seen = entry != nullptr && entry->seen;      // listed below another parent: it has moved
-    const bool alone = known && !(*scan)->type->contained;  // judged by a read of its own
+    const bool seen = entry != nullptr && entry->seen;  // listed below another parent: it has moved
+    // What is not contained in its parent outlives it, and is judged by a read of its own.
+    const bool alone = known && !(*scan)->type->contained && state == ResourceState::kVanished;
     if (seen || alone || kept.contains(record->parent)) {
       kept.insert(row);
       continue;

@@ -175,6 +175,8 @@ void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent)
     return;
   }
   auto* entry = scan.index.find(hash128(item.native_id));
+  // Left with its parent earlier in this run, and found again: below another one, or below what took its place.
+  if (entry != nullptr && target.left.contains(entry->row)) entry = nullptr;
   auto content = hash128(item.properties);
   if (entry != nullptr && entry->content == content && scan.same_filters) {
     observe_known(target, scan, *entry, item, parent, item.properties, content);

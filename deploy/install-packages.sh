@@ -16,6 +16,7 @@ fi
 
 missing=
 for list in "$@"; do
+  # shellcheck disable=SC2013  # a word a line
   for package in $(grep -v '^#' "$lists/$list.txt"); do
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing="$missing $package"
   done
@@ -39,10 +40,14 @@ if [ ! -e $policy ]; then
   printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null
   $as_root chmod 755 $policy
 fi
-export DEBIAN_FRONTEND=noninteractive
+clusters=/etc/postgresql-common/createcluster.conf
+case $missing in
+  *postgresql*) [ -e $clusters ] || { $as_root mkdir -p "${clusters%/*}" && echo 'create_main_cluster = false' | $as_root tee $clusters >/dev/null; } ;;
+esac
 $as_root apt-get update -qq >&2
 # shellcheck disable=SC2086  # a list of words
-$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >&2
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+  -o Dpkg::Options::=--force-confold $missing >&2
 case $missing in
   *nats-server*) $as_root systemctl disable nats-server >/dev/null 2>&1 || true ;;  # `muster up` starts its own
 esac

@@ -112,8 +112,8 @@ void declare_parts(CommandLine& line) {
     verb.add_option("--allow-env", start->allow_env, "variables that configuration may refer to; may be repeated")
         ->type_name("NAME")
         ->allow_extra_args(false);
-    verb.add_option("--allow-file", start->allow_files, "directories whose files it may refer to; may be repeated")
-        ->type_name("DIR")
+    verb.add_option("--allow-file", start->allow_files, "files or directories that it may refer to; may be repeated")
+        ->type_name("PATH")
         ->allow_extra_args(false);
     verb.add_option("--secret-dir", start->secret_dir, "where ${secret:NAME} is a file")->type_name("DIR");
     return [start](Session& session) { return run_worker(session, *start); };

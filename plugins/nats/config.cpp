@@ -21,11 +21,12 @@ Result<std::string> text_of(const std::string& key, const Json& value) {
   return value.get<std::string>();
 }
 
-/// Copies the texts of an object to where `places` has its keys; `name` is its own key with a dot, or empty.
 struct Place {
   std::string_view key;
   std::string* to;
 };
+
+/// Copies the texts of an object to where `places` has their keys; `name` is the object's own key with a dot, or empty.
 Result<void> copy_texts(const Json& object, const std::string& name, const std::vector<Place>& places) {
   for (const auto& [key, value] : object.items()) {
     const auto place =

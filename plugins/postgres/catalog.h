@@ -22,24 +22,23 @@ SELECT quote_ident(d.datname) AS native_id, 'db:' || d.oid AS uid, '' AS scope, 
 FROM pg_database d)";
 
 inline constexpr char kSchemas[] = R"(
-SELECT quote_ident(d.datname) || '.' || quote_ident(n.nspname) AS native_id,
-  'schema:' || d.oid || '.' || n.oid AS uid, '' AS scope, n.nspname AS name,
-  json_build_object('database', d.datname, 'name', n.nspname, 'owner', pg_get_userbyid(n.nspowner)) AS properties
+SELECT quote_ident(n.nspname) AS native_id, 'schema:' || d.oid || '.' || n.oid AS uid, '' AS scope, n.nspname AS name,
+  json_build_object('name', n.nspname, 'owner', pg_get_userbyid(n.nspowner)) AS properties
 FROM pg_namespace n JOIN pg_database d ON d.datname = current_database())";
 
 inline constexpr char kExtensions[] = R"(
-SELECT quote_ident(d.datname) || '.' || quote_ident(e.extname) AS native_id,
-  'extension:' || d.oid || '.' || e.oid AS uid, '' AS scope, e.extname AS name,
-  json_build_object('database', d.datname, 'name', e.extname, 'version', e.extversion) AS properties
+SELECT quote_ident(e.extname) AS native_id, 'extension:' || d.oid || '.' || e.oid AS uid, '' AS scope,
+  e.extname AS name,
+  json_build_object('name', e.extname, 'version', e.extversion) AS properties
 FROM pg_extension e JOIN pg_database d ON d.datname = current_database())";
 
 /// Ordinary and partitioned tables (partitions are tables too). What stands for a default of a generated or identity
 /// column says so in the words of CREATE TABLE. NOT NULL is `nullable`, not a constraint; triggers are none either.
 inline constexpr char kTables[] = R"(
-SELECT quote_ident(d.datname) || '.' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS native_id,
+SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS native_id,
   'table:' || d.oid || '.' || c.oid AS uid, n.nspname AS scope, c.relname AS name, c.relnamespace AS namespace,
   json_build_object(
-    'database', d.datname, 'schema', n.nspname, 'name', c.relname, 'owner', pg_get_userbyid(c.relowner),
+    'schema', n.nspname, 'name', c.relname, 'owner', pg_get_userbyid(c.relowner),
     'columns', (
       SELECT coalesce(json_agg(json_build_object(
         'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod), 'nullable', NOT a.attnotnull,

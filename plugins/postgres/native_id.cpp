@@ -50,4 +50,10 @@ std::optional<std::vector<std::string>> parse_native_id(std::string_view id) {
   }
 }
 
+std::string_view first_part(std::string_view id) {
+  auto rest = id;
+  const auto name = id.starts_with('"') ? take_quoted(rest) : take_plain(rest);
+  return name.empty() ? std::string_view{} : id.substr(0, id.size() - rest.size());
+}
+
 }  // namespace muster::postgres

@@ -12,4 +12,7 @@ namespace muster::postgres {
 /// returns   nullopt for what no server writes: empty parts, plain parts of other than a-z, 0-9 and _, NUL bytes
 std::optional<std::vector<std::string>> parse_native_id(std::string_view id);
 
+/// The first part as it stands there, quotes and all; empty for what is no native id.
+std::string_view first_part(std::string_view id);
+
 }  // namespace muster::postgres

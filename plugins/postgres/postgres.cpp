@@ -54,8 +54,26 @@ Result<std::string> parent_parameter(const ListRequest& request, const char* nam
   return invalid_request(request.type + " is listed below a parent: the list parameter `" + name + "` is missing");
 }
 
-Resource resource_of(std::vector<std::string>& row) {
-  return {std::move(row[0]), Properties(Json::parse(row[2])), std::move(row[1])};
+/// Where objects are looked for. Both are empty for those of the server.
+struct Place {
+  std::string database;
+  std::string part;  // the database's part of native ids, quoted where it must be
+};
+
+Resource resource_of(const Place& place, const std::vector<std::string>& row) {
+  auto properties = Json::parse(row[2]);
+  if (place.part.empty()) return {row[0], properties, row[1]};
+  properties["database"] = place.database;
+  return {place.part + "." + row[0], properties, row[1]};
+}
+
+Result<Place> place_of(const Kind& kind, const ListRequest& request) {
+  if (kind.home == Home::kServer) return Place{};
+  auto database = parent_parameter(request, "database");
+  if (!database) return database.error();
+  const auto part = first_part(request.parent->native_id);
+  if (part.empty()) return invalid_request("no native id of a parent: " + request.parent->native_id);
+  return Place{std::move(*database), std::string(part)};
 }
 
 /// The rows after the one that the page token names, one more than the page takes.
@@ -79,46 +97,40 @@ Result<ListPage> list(const Kind& kind, const ListRequest& request, JobContext& 
   if (!dsn) return dsn.error();
   const auto limit = request.page_size == 0 ? kPageSize : std::min(request.page_size, kPageSize);
   std::vector<std::string> parameters{request.page_token, std::to_string(limit + 1)};
-  std::string database;
-  if (kind.home != Home::kServer) {
-    auto name = parent_parameter(request, "database");
-    if (!name) return name.error();
-    database = std::move(*name);
-  }
+  const auto place = place_of(kind, request);
+  if (!place) return place.error();
   if (kind.home == Home::kSchema) {
     auto schema = parent_parameter(request, "schema");
     if (!schema) return schema.error();
     parameters.push_back(std::move(*schema));
   }
-  const auto session = Session::open(*dsn, database, context);
+  const auto session = Session::open(*dsn, place->database, context);
   if (!session) return session.error();
   if (*session == nullptr) {
-    if (database.empty()) return invalid_request("config.dsn: its database takes no connections");
+    if (place->database.empty()) return invalid_request("config.dsn: its database takes no connections");
     return ListPage{};  // nobody can look into it
   }
   auto rows = (*session)->query(list_sql(kind), parameters);
   if (!rows) return rows.error();
 
   ListPage page;
-  for (auto& row : *rows) {
-    if (page.items.size() == limit) {
-      page.next_page_token = page.items.back().native_id;
-      break;
-    }
-    page.items.push_back(resource_of(row));
+  if (rows->size() > limit) {
+    rows->resize(limit);
+    page.next_page_token = rows->back().front();
   }
+  for (const auto& row : *rows) page.items.push_back(resource_of(*place, row));
   return page;
 }
 
-/// The resources of one database (empty: the server's) among those that `wanted`, a JSON array of [scope, name], names.
+/// The resources of one place among those that `wanted`, a JSON array of [scope, name], names.
 Result<std::unordered_map<std::string, Resource>> read_from(const Kind& kind, const std::string& dsn,
-                                                            const std::string& database, const Json& wanted,
+                                                            const Place& place, const Json& wanted,
                                                             JobContext& context) {
-  const auto session = Session::open(dsn, database, context);
+  const auto session = Session::open(dsn, place.database, context);
   if (!session) return session.error();
   if (*session == nullptr) {
-    return unsupported(database.empty() ? "config.dsn: its database takes no connections"
-                                        : "database " + database + " takes no connections");
+    return unsupported(place.database.empty() ? "config.dsn: its database takes no connections"
+                                              : "database " + place.database + " takes no connections");
   }
   auto rows = (*session)->query(read_sql(kind), {wanted.dump()});
   if (!rows) {
@@ -127,8 +139,8 @@ Result<std::unordered_map<std::string, Resource>> read_from(const Kind& kind, co
     return rows.error();
   }
   std::unordered_map<std::string, Resource> found;
-  for (auto& row : *rows) {
-    auto resource = resource_of(row);
+  for (const auto& row : *rows) {
+    auto resource = resource_of(place, row);
     auto id = resource.native_id;
     found.emplace(std::move(id), std::move(resource));
   }
@@ -136,6 +148,7 @@ Result<std::unordered_map<std::string, Resource>> read_from(const Kind& kind, co
 }
 
 struct Batch {
+  Place place;
   std::vector<std::size_t> places;  // in the request
   Json wanted = Json::array();
 };
@@ -145,19 +158,22 @@ std::vector<Result<Resource>> read_many(const Kind& kind, const ReadManyRequest&
   const auto dsn = parse_config(request.target.config);
   if (!dsn) return {ids.size(), Result<Resource>(dsn.error())};
   std::vector<Result<Resource>> answers(ids.size(), Result<Resource>(not_found()));
-  std::map<std::string, Batch> batches;  // by database
+  std::map<std::string, Batch> batches;  // by the database's part of the id
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto names = parse_native_id(ids[i]);
     if (!names || names->size() != kind.names()) {
       answers[i] = invalid_request("no native id of a " + request.type + ": " + ids[i]);
       continue;
     }
-    auto& batch = batches[kind.home == Home::kServer ? "" : names->front()];
+    Place place;
+    if (kind.home != Home::kServer) place = {names->front(), std::string(first_part(ids[i]))};
+    auto& batch = batches[place.part];
+    batch.place = std::move(place);
     batch.places.push_back(i);
     batch.wanted.push_back({kind.home == Home::kSchema ? (*names)[1] : "", names->back()});
   }
-  for (const auto& [database, batch] : batches) {
-    const auto found = read_from(kind, *dsn, database, batch.wanted, context);
+  for (const auto& [part, batch] : batches) {
+    const auto found = read_from(kind, *dsn, batch.place, batch.wanted, context);
     for (const auto i : batch.places) {
       if (!found) {
         answers[i] = found.error();

@@ -94,7 +94,9 @@ struct Fleet {
     db.run("CREATE EXTENSION citext; CREATE EXTENSION \"uuid-ossp\"");
   }
 
-  [[nodiscard]] Db db(const std::string& name) const { return Db(server.dsn(value_in_dsn(name))); }
+  [[nodiscard]] Db db(const std::string& name) const {
+    return Db(server.dsn(value_in_dsn(name)) + " client_encoding=UTF8");
+  }
 };
 
 Fleet& fleet() {
@@ -139,18 +141,30 @@ struct Pg {
   }
 };
 
-/// As the coordinator makes it of the parent's properties.
+std::string ident(const std::string& name) {
+  if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789") == name.npos && name != "select") return name;
+  std::string text = "\"";
+  for (const char c : name) text += (c == '"' ? "\"" : "") + std::string(1, c);
+  return text + "\"";
+}
+
+/// As the coordinator makes it of the parent.
 Parent in_database(const std::string& name) {
-  return {"PG::Database", name, Json{{"database", name}}.dump()};
+  return {"PG::Database", ident(name), Json{{"database", name}}.dump()};
 }
 Parent in_schema(const std::string& database, const std::string& schema) {
-  return {"PG::Schema", database + "." + schema, Json{{"database", database}, {"schema", schema}}.dump()};
+  return {"PG::Schema", ident(database) + "." + ident(schema), Json{{"database", database}, {"schema", schema}}.dump()};
 }
 
 Names ids(const std::vector<Item>& items) {
   Names found;
   for (const auto& item : items) found.push_back(item.native_id);
   return found;
+}
+
+Names below(const std::string& database, Names names) {
+  for (auto& name : names) name = ident(database) + "." + name;
+  return names;
 }
 
 Names sorted(Names names) {
@@ -204,16 +218,16 @@ TEST_CASE("schemas, tables and extensions are those of the catalogs") {
   for (const std::string database : {"shop", kOddDatabase, "größe"}) {
     const auto db = fleet().db(database);
     check_type(pg, "PG::Schema", in_database(database),
-               db.run("SELECT format('%I.%I', current_database(), nspname) FROM pg_namespace"));
+               below(database, db.run("SELECT format('%I', nspname) FROM pg_namespace")));
     check_type(pg, "PG::Extension", in_database(database),
-               db.run("SELECT format('%I.%I', current_database(), extname) FROM pg_extension"));
+               below(database, db.run("SELECT format('%I', extname) FROM pg_extension")));
     std::size_t tables = 0;
     for (const std::string schema : {"sales", "Odd.Schema", "select", "größe", "a\"b", "public"}) {
       check_type(
           pg, "PG::Table", in_schema(database, schema),
-          db.run("SELECT format('%I.%I.%I', table_catalog, table_schema, table_name) FROM information_schema.tables "
-                 "WHERE table_type = 'BASE TABLE' AND table_schema = '" +
-                 schema + "'"));
+          below(database, db.run("SELECT format('%I.%I', table_schema, table_name) FROM information_schema.tables "
+                                 "WHERE table_type = 'BASE TABLE' AND table_schema = '" +
+                                 schema + "'")));
       const auto items = pg.list("PG::Table", in_schema(database, schema));
       tables += items.size();
       for (const auto& item : items) CHECK(uids.insert(item.uid).second);
@@ -325,8 +339,7 @@ TEST_CASE("one read of many databases answers each id in its place") {
   const Pg pg;
   testing::FakeContext context;
   const ReadJob job{{"shop.sales.plain", "gone.a.b", "shop.sales.gone", "no id", "\"größe\".\"größe\".\"ünï\"",
-                     "shop.\"sales\".plain", "private.public.t", "shop.sales.plain",
-                     std::string("\"shop\".sales.plain")}};
+                     "shop.\"sales\".plain", "private.public.t", "shop.sales.plain", "shop.sales.no_table"}};
   const auto answers = std::get<ReadResult>(pg.run("PG::Table", job, context)).items;
   CHECK(std::get<Item>(answers[0]).native_id == job.native_ids[0]);
   CHECK(std::get<Error>(answers[1]).code == Errc::kNotFound);
@@ -372,7 +385,7 @@ TEST_CASE("refusals have their codes, and never the password") {
     return error.code;
   };
   CHECK(refused("user=locked dbname=shop password=canary") == Errc::kAccessDenied);
-  CHECK(refused("user=locked dbname=shop passfile=/dev/null") == Errc::kAccessDenied);  // no password
+  CHECK(refused("user=locked dbname=shop passfile=/nonexistent") == Errc::kAccessDenied);  // no password
   CHECK(refused("user=gone dbname=shop password=canary") == Errc::kAccessDenied);
   CHECK(refused("user=app dbname=private password=canary") == Errc::kAccessDenied);
   CHECK(refused("user=app dbname=shop password=canary", in_database("private")) == Errc::kAccessDenied);

@@ -63,11 +63,11 @@ void CoordinatorFixture::settle() {
   constexpr int kTooMany = 10'000;  // turns without time passing: a loop that does not move
   for (int turns = 0; turns < kTooMany; ++turns) {
     if (coordinator) coordinator->turn();
-    for (auto& worker : workers) worker->turn();
-    listen();
+    bool moved = listen();
+    for (auto& worker : workers) moved |= worker->turn();
     const bool due = coordinator && coordinator->next_due() <= clock.now();
     const auto arriving = broker.next_due();
-    if (!due && (!arriving || *arriving > clock.now())) return;
+    if (!moved && !due && (!arriving || *arriving > clock.now())) return;
   }
   throw std::runtime_error("the fleet does not come to rest");
 }
@@ -86,7 +86,7 @@ void CoordinatorFixture::advance(Millis by) {
   for (const auto end = clock.now() + by; clock.now() < end;) step(end);
 }
 
-void CoordinatorFixture::listen() {
+bool CoordinatorFixture::listen() {
   std::vector<Message> inbox;
   user->receive(inbox, 10'000);
   for (const auto& message : inbox) {
@@ -97,6 +97,7 @@ void CoordinatorFixture::listen() {
       answers_[std::string(message.subject)] = message.data;
     }
   }
+  return !inbox.empty();
 }
 
 std::string CoordinatorFixture::api_text(const std::string& verb, const std::string& body) {
@@ -132,7 +133,9 @@ std::vector<CoordinatorFixture::Json> CoordinatorFixture::events(const std::stri
   for (; events_seen_ < event_messages.size(); ++events_seen_) {
     const auto body = Json::parse(event_messages[events_seen_].data);
     for (const auto& event : body.is_array() ? body : Json::array({body})) {
-      if (event.at("type").get<std::string>().starts_with("muster." + prefix)) found.push_back(event);
+      // At least once: after a crash some come again, with the id they had.
+      const bool fresh = event_ids_.insert(event.at("id").get<std::string>()).second;
+      if (fresh && event.at("type").get<std::string>().starts_with("muster." + prefix)) found.push_back(event);
     }
   }
   return found;
@@ -148,7 +151,8 @@ std::vector<std::string> CoordinatorFixture::resource_events() {
   return found;
 }
 
-ResourceRecord CoordinatorFixture::row(const std::string& type, const std::string& native_id, const std::string& target) {
+ResourceRecord CoordinatorFixture::row(const std::string& type, const std::string& native_id,
+                                       const std::string& target) {
   auto found = store->one(target, type, native_id).value();
   if (!found) throw std::runtime_error("no row " + target + "/" + type + "/" + native_id);
   return std::move(*found);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -96,11 +97,12 @@ class CoordinatorFixture {
 
  private:
   void step(TimePoint end);
-  void listen();
+  bool listen();
 
   std::shared_ptr<spdlog::logger> log_;
   SubscriptionId events_ = 0;
   std::size_t events_seen_ = 0;
+  std::set<std::string> event_ids_;
   int requests_ = 0;
   std::map<std::string, std::string> answers_;
 };

@@ -111,10 +111,10 @@ void FakeWorker::announce() {
   bus_->publish({subjects_.announce(announcement.ns), bus_->inbox() + ".announced", encode(announcement), {}}).value();
 }
 
-void FakeWorker::turn() {
+bool FakeWorker::turn() {
   std::vector<Message> inbox;
   bus_->receive(inbox, 1000);
-  if (!alive) return;
+  if (!alive) return false;
   for (const auto& message : inbox) {
     const std::string reply(message.reply);
     if (message.no_responders) continue;  // no coordinator is there: the roll call will come
@@ -132,10 +132,14 @@ void FakeWorker::turn() {
       }
     }
   }
-  if (clock_.now() >= next_beat_) heartbeat();
+  const bool beats = clock_.now() >= next_beat_;
+  if (beats) heartbeat();
+  return beats || !inbox.empty();
 }
 
-TimePoint FakeWorker::next_due() const { return alive ? next_beat_ : TimePoint::max(); }
+TimePoint FakeWorker::next_due() const {
+  return alive ? next_beat_ : TimePoint::max();
+}
 
 void FakeWorker::on_control(const Control& control, const std::string& reply) {
   controls.push_back(control);
@@ -155,8 +159,9 @@ void FakeWorker::on_control(const Control& control, const std::string& reply) {
     const auto whole = encode(inner);
     const auto count = (whole.size() + manifest_part - 1) / manifest_part;
     for (std::size_t i = 0; i < count; ++i) {
-      send_reply(request, reply, Part{static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(count),
-                                      whole.substr(i * manifest_part, manifest_part)});
+      send_reply(request, reply,
+                 Part{static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(count),
+                      whole.substr(i * manifest_part, manifest_part)});
     }
   }
 }
@@ -192,7 +197,8 @@ void FakeWorker::heartbeat() {
   beat.worker = announcement.worker;
   beat.ns = announcement.ns;
   beat.pool = announcement.pool;
-  beat.free_slots = static_cast<std::uint16_t>(announcement.slots - std::min<std::size_t>(announcement.slots, held_.size()));
+  beat.free_slots =
+      static_cast<std::uint16_t>(announcement.slots - std::min<std::size_t>(announcement.slots, held_.size()));
   beat.draining = draining;
   for (const auto& held : held_) beat.running.push_back({held.job.id, held.job.token});
   bus_->publish({subjects_.heartbeat(announcement.ns), {}, encode(beat), {}}).value();

@@ -52,8 +52,8 @@ class FakeWorker {
   FakeWorker(MemoryBroker& broker, const Clock& clock, std::string id, Manifest manifest, FakeSystem& system);
 
   void announce();
-  /// Takes what has come; a heartbeat when its time has come.
-  void turn();
+  /// Takes what has come, and sends a heartbeat when it is time; whether there was anything of it.
+  bool turn();
   [[nodiscard]] TimePoint next_due() const;
   /// Answers what is held.
   void release();
@@ -70,11 +70,11 @@ class FakeWorker {
   }
   [[nodiscard]] bool accepted() const { return !answers.empty() && !answers.back().rejected; }
 
-  Announcement announcement;             // as it announces itself; change it before announce()
-  Bytes manifest_bytes;                  // what it sends as its manifest
-  std::size_t manifest_part = 0;         // bytes of a part of it; 0: whole
+  Announcement announcement;      // as it announces itself; change it before announce()
+  Bytes manifest_bytes;           // what it sends as its manifest
+  std::size_t manifest_part = 0;  // bytes of a part of it; 0: whole
   std::function<Behaviour(const Job&)> on_job;
-  bool alive = true;                     // false: neither heartbeats nor answers
+  bool alive = true;  // false: neither heartbeats nor answers
   bool draining = false;
   std::vector<AnnouncementReply> answers;
   std::vector<Job> jobs;

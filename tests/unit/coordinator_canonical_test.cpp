@@ -249,7 +249,7 @@ TEST_CASE("times are RFC 3339 in UTC with milliseconds") {
   }
 }
 
-TEST_CASE("a time before 1970 is written as the time that it is", "[!shouldfail]") {
+TEST_CASE("a time before 1970 is written as the time that it is") {
   CHECK(rfc3339(WallTime{std::chrono::milliseconds(-500)}) == "1969-12-31T23:59:59.500Z");
 }
 
@@ -276,7 +276,7 @@ TEST_CASE("what is no time is refused") {
   }
 }
 
-TEST_CASE("a time with fields out of range or blanks in them is refused", "[!shouldfail]") {
+TEST_CASE("a time with fields out of range or blanks in them is refused") {
   for (const char* text : {"2026-01-31T08:15:75Z", "2026- 1-31T08:15:30Z", "2026-01-31T08:15:30+99:99",
                            "2026-01-31T08:15:30+-1:30", "2026-01-31T08:15:30+1:30 "}) {
     INFO(text);

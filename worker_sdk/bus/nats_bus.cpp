@@ -183,6 +183,7 @@ void NatsBus::State::turn(TimePoint until, Reading reading) {
   const bool reads = may_read(reading);
   if (!reads || steady_clock::now() - last_turn > kStall) heard = steady_clock::now();
   if (connected() && link->wants_write()) link->write();
+  if (link && link->lost()) return;  // nothing would end the sleep
   context->waker.set_asleep(true);
   // Only now, when the library's threads know to wake the loop, is it settled what to wait for.
   if (reading == Reading::kBounded && context->arrivals.pending > 0) until = {};

@@ -1,9 +1,13 @@
 #include "worker_sdk/bus/nats_link.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -18,6 +22,7 @@ namespace {
 constexpr std::int64_t kServerTimeoutMillis = 2000;  // to connect to one server
 constexpr std::int64_t kPingMillis = 5000;
 constexpr int kIoBufferBytes = 128 << 10;
+constexpr unsigned kUnackedMillis = 15'000;  // the kernel breaks a connection off whose peer takes nothing for so long
 
 /// The loop judges silence itself: a connection that the timer thread closes would pull the socket from under read().
 constexpr int kNeverStale = std::numeric_limits<int>::max();
@@ -63,11 +68,13 @@ Result<void> set_credentials(natsOptions* to, const NatsOptions& options) {
   return {};
 }
 
+bool uses_tls(const NatsOptions& options, const std::vector<std::string>& servers) {
+  return !options.tls_ca.empty() || !options.tls_cert.empty() || wants_tls(servers);
+}
+
 /// errors   kInvalidRequest: a file cannot be read or understood
-Result<void> set_tls(natsOptions* to, const NatsOptions& options, const std::vector<std::string>& servers) {
-  natsStatus status = NATS_OK;
-  const bool files = !options.tls_ca.empty() || !options.tls_cert.empty();
-  if (files || wants_tls(servers)) status = natsOptions_SetSecure(to, true);
+Result<void> set_tls(natsOptions* to, const NatsOptions& options) {
+  natsStatus status = natsOptions_SetSecure(to, true);
   if (status == NATS_OK && !options.tls_ca.empty()) {
     status = natsOptions_LoadCATrustedCertificates(to, options.tls_ca.c_str());
   }
@@ -137,9 +144,12 @@ Result<std::unique_ptr<NatsLink>> NatsLink::open(const NatsOptions& options, con
   if (status == NATS_OK) status = set_behaviour(to.get(), options, servers);
   if (status != NATS_OK) return Error{Errc::kInvalidRequest, library_error(status).message};
   if (auto set = set_credentials(to.get(), options); !set) return set.error();
-  if (auto set = set_tls(to.get(), options, servers); !set) return set.error();
 
   std::unique_ptr<NatsLink> link(new NatsLink(context));
+  link->tls_ = uses_tls(options, servers);
+  if (link->tls_) {
+    if (auto set = set_tls(to.get(), options); !set) return set.error();
+  }
   auto callbacks = std::make_unique<Callbacks>(Callbacks{std::move(context), {}});
   natsOptions_SetEventLoop(to.get(), link.get(), on_attach, on_read_interest, on_write_interest, on_detach);
   natsOptions_SetErrorHandler(to.get(), Callbacks::on_error, callbacks.get());
@@ -166,6 +176,27 @@ void NatsLink::close(Millis timeout) {
   natsConnection_Close(connection_.get());
   closed_.wait_for(timeout);
   connection_.reset();
+}
+
+void NatsLink::read() {
+  if (!tls_ || has_whole_record()) natsConnection_ProcessReadEvent(connection_.get());
+}
+
+/// The library would wait without end for the rest of a TLS record, and the loop with it. With a part there, the socket
+/// counts as readable again when all of it is.
+bool NatsLink::has_whole_record() const {
+  std::array<unsigned char, 5> header{};  // type, version (2), length (2)
+  const auto size = static_cast<int>(header.size());
+  int needed = size;
+  const auto peeked = ::recv(socket_, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (peeked <= 0) return true;  // the end or an error, which the library finds out
+  if (peeked == size) needed = size + (header[3] << 8 | header[4]);
+  int available = 0;
+  ::ioctl(socket_, FIONREAD, &available);
+  const bool whole = peeked == size && available >= needed;
+  const int low_water = whole ? 1 : needed;
+  ::setsockopt(socket_, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof low_water);
+  return whole;
 }
 
 void NatsLink::break_off() const {
@@ -199,6 +230,7 @@ natsStatus NatsLink::on_attach(void** user, void* loop, natsConnection*, natsSoc
   auto* link = static_cast<NatsLink*>(loop);
   *user = link;
   link->socket_ = socket;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnackedMillis, sizeof kUnackedMillis);
   return NATS_OK;
 }
 

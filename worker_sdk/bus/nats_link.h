@@ -58,7 +58,8 @@ class NatsLink {
   /// Addresses of servers that the connected one told of.
   [[nodiscard]] std::vector<std::string> discovered_servers() const;
 
-  void read() { natsConnection_ProcessReadEvent(connection_.get()); }
+  /// Of a readable socket; never blocks.
+  void read();
   void write() { natsConnection_ProcessWriteEvent(connection_.get()); }
   /// Why it was lost, in the library's words.
   [[nodiscard]] std::string last_error() const;
@@ -70,6 +71,7 @@ class NatsLink {
  private:
   struct Callbacks;
   explicit NatsLink(std::shared_ptr<LinkContext> context) : context_(std::move(context)) {}
+  [[nodiscard]] bool has_whole_record() const;
 
   static natsStatus on_attach(void** user, void* loop, natsConnection* connection, natsSock socket) noexcept;
   static natsStatus on_read_interest(void* user, bool add) noexcept;
@@ -79,6 +81,7 @@ class NatsLink {
   std::shared_ptr<LinkContext> context_;
   ConnectionPtr connection_;
   std::future<void> closed_;
+  bool tls_ = false;
   int socket_ = -1;
   std::atomic<bool> wants_write_{false};  // set by the library's timer thread, too: it sends pings
 };

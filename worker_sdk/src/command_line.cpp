@@ -79,7 +79,8 @@ std::variant<WorkerOptions, int> parse_command_line(int argc, const char* const*
   app.add_option("--tls-cert", options.nats.tls_cert, "PEM file of the client certificate")->check(CLI::ExistingFile);
   app.add_option("--tls-key", options.nats.tls_key, "PEM file of its key")->check(CLI::ExistingFile);
   app.add_option("--allow-env", options.secrets.env, "Variables that configuration may refer to; * matches any text");
-  app.add_option("--allow-file", options.secrets.files, "Directories whose files configuration may refer to");
+  app.add_option("--allow-file", options.secrets.files,
+                 "Files, or directories with files, that configuration may refer to");
   app.add_option("--secret-dir", options.secrets.secret_dir, "Directory of ${secret:NAME}")
       ->check(CLI::ExistingDirectory);
   app.add_flag("--manifest", print_manifest, "Print what the plugin announces as JSON, and exit");

@@ -17,17 +17,16 @@ Error denied(const std::string& reference, const std::string& why) {
   return access_denied(reference + ": " + why);
 }
 
-/// Whether `path` lies below `directory`; both canonical.
-bool lies_below(const fs::path& path, const fs::path& directory) {
-  const auto [at, rest] = std::mismatch(directory.begin(), directory.end(), path.begin(), path.end());
-  return at == directory.end() && rest != path.end();
+/// Whether `path` is `place` or lies below it; both canonical.
+bool lies_at(const fs::path& path, const fs::path& place) {
+  return std::mismatch(place.begin(), place.end(), path.begin(), path.end()).first == place.end();
 }
 
 bool allowed(const fs::path& canonical, const std::vector<fs::path>& directories) {
   return std::any_of(directories.begin(), directories.end(), [&](const fs::path& directory) {
     std::error_code error;
     const fs::path base = fs::canonical(directory, error);
-    return !error && lies_below(canonical, base);
+    return !error && lies_at(canonical, base);
   });
 }
 

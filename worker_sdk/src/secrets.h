@@ -12,9 +12,10 @@ namespace muster {
 
 /// What the operator of a worker lets the fleet's configuration refer to. Empty: nothing.
 struct SecretPolicy {
-  std::vector<std::string> env;              // names; `*` stands for any run of characters
-  std::vector<std::filesystem::path> files;  // directories; what lies below them, after links are followed
-  std::filesystem::path secret_dir;          // where ${secret:NAME} is a file NAME
+  std::vector<std::string> env;  // names; `*` stands for any run of characters
+  std::vector<std::filesystem::path>
+      files;                         // directories, for what lies below them after links are followed; or single files
+  std::filesystem::path secret_dir;  // where ${secret:NAME} is a file NAME
 };
 
 /// A document with its references replaced by their values, which are also listed, for redaction.

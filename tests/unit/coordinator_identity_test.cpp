@@ -1,0 +1,314 @@
+// Which object is which: uids and renaming, filters, and targets that are no longer what they were.
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "support/coordinator_fixture.h"
+
+using namespace muster;
+using test::CoordinatorFixture;
+using test::FakeWorker;
+using Strings = std::vector<std::string>;
+
+namespace {
+
+struct IdentityFixture : CoordinatorFixture {
+  IdentityFixture() {
+    system.add("NS::Box", {.id = "a", .properties = R"({"kind":"big"})", .uid = "u-a"});
+    system.add("NS::Box", {.id = "b", .properties = R"({"kind":"small"})", .uid = "u-b"});
+    system.add("NS::Item", {.id = "a1", .parent = "a"});
+    system.add("NS::Item", {.id = "b1", .parent = "b"});
+  }
+  static MatchFilter kind_filter(FilterAction action, const std::string& kind) {
+    return {{"NS::Box"}, {PropertyMatch{"$.kind", MatchOp::kEq, "\"" + kind + "\""}}, action};
+  }
+  std::string target_state() { return api("targets")["items"].at(0).at("state"); }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(IdentityFixture, "the same uid under a new native id is the same resource, renamed") {
+  start_discovered();
+  events();
+  const auto before = row("NS::Box", "a").id;
+  system.thing("NS::Box", "a").id = "z";
+  system.thing("NS::Item", "a1").parent = "z";
+  const auto report = discover();
+  CHECK(report["state"] == "complete");
+  CHECK(scan_of(report, "NS::Box")["missing"] == 0);
+  CHECK(scan_of(report, "NS::Box")["new"] == 0);
+  const auto box = row("NS::Box", "z");
+  CHECK(box.id == before);
+  CHECK(box.version == 2);
+  CHECK(store->history(box.row).value().back().cause == "renamed");
+  CHECK(state_of("NS::Box", "a") == "absent");
+  CHECK(row("NS::Item", "a1").parent_native_id == "z");
+  const auto seen = events("resource.");
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0]["type"] == "muster.resource.renamed");
+  CHECK(seen[0]["subject"] == before.value);
+  CHECK(seen[0]["data"]["native_id"] == "z");
+  CHECK(seen[0]["data"]["was"] == "a");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what was renamed and changed at once keeps its id and has both recorded") {
+  start_discovered();
+  events();
+  const auto before = row("NS::Box", "a").id;
+  system.thing("NS::Box", "a") = {.id = "z", .properties = R"({"kind":"huge"})", .uid = "u-a"};
+  discover();
+  CHECK(row("NS::Box", "z").id == before);
+  CHECK(row("NS::Box", "z").properties == R"({"kind":"huge"})");
+  CHECK(state_of("NS::Box", "a") == "absent");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "two ids with one uid that are both there are two resources") {
+  start_discovered();
+  events();
+  const auto before = row("NS::Box", "a").id;
+  system.things["NS::Box"].insert(system.things["NS::Box"].begin(), {.id = "link", .properties = "{}", .uid = "u-a"});
+  CHECK(discover()["state"] == "complete");
+  CHECK(row("NS::Box", "a").id == before);
+  CHECK(row("NS::Box", "link").id != before);
+  CHECK(resource_events() == Strings{"discovered:link"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "a tree that was renamed is renamed as a whole") {
+  manifest = test::make_manifest({{"NS::Dir", "NS::Dir"}});
+  system.add("NS::Dir", {.id = "/", .uid = "0"});
+  system.add("NS::Dir", {.id = "/old", .uid = "1", .parent = "/"});
+  system.add("NS::Dir", {.id = "/old/x", .uid = "2", .parent = "/old"});
+  start_discovered();
+  const auto top = row("NS::Dir", "/old").id;
+  const auto below = row("NS::Dir", "/old/x").id;
+  events();
+  system.things["NS::Dir"] = {{.id = "/", .uid = "0"},
+                              {.id = "/new", .uid = "1", .parent = "/"},
+                              {.id = "/new/x", .uid = "2", .parent = "/new"}};
+  CHECK(discover()["state"] == "complete");
+  CHECK(row("NS::Dir", "/new").id == top);
+  CHECK(row("NS::Dir", "/new/x").id == below);
+  CHECK(row("NS::Dir", "/new/x").parent_native_id == "/new");
+  CHECK(resource_events() == Strings{"renamed:/new", "renamed:/new/x"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "a new uid under the same native id is another object: vanished and discovered") {
+  start_discovered();
+  events();
+  system.thing("NS::Box", "a").uid = "u-new";
+  CHECK(discover()["state"] == "complete");
+  auto seen = resource_events();
+  CHECK(std::ranges::count(seen, "vanished:a") == 1);
+  CHECK(std::ranges::count(seen, "discovered:a") == 1);
+  CHECK(row("NS::Box", "a").uid == "u-new");
+  CHECK(state_of("NS::Box", "a") == "present");
+  CHECK(state_of("NS::Item", "a1") == "present");
+  CHECK(row("NS::Item", "a1").parent_native_id == "a");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "children of an object that was replaced are found again in the same run") {
+  system.page = 1;  // the children of `a` are listed before `b` is seen: what is known of them is in memory by then
+  start_discovered();
+  system.thing("NS::Box", "b").uid = "u-new";
+  CHECK(discover()["state"] == "complete");
+  CHECK(state_of("NS::Box", "b") == "present");
+  CHECK(state_of("NS::Item", "b1") == "present");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what a filter of the plugin excludes is counted and not stored") {
+  SECTION("of the manifest") {
+    manifest.filters = {kind_filter(FilterAction::kExclude, "small")};
+  }
+  SECTION("of the target") {
+    system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  }
+  SECTION("of the configuration") {
+    config.targets[0].filters = {kind_filter(FilterAction::kExclude, "small")};
+  }
+  SECTION("by what is included") {
+    config.targets[0].filters = {kind_filter(FilterAction::kInclude, "big")};
+  }
+  start_discovered();
+  const auto report = last_report();
+  CHECK(report["state"] == "complete");
+  CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
+  CHECK(scan_of(report, "NS::Box")["new"] == 1);
+  CHECK(listed("NS::Box") == Strings{"a"});
+  CHECK(listed("NS::Item") == Strings{"a1"});  // children of a filtered parent are filtered
+  CHECK(resource_events() == Strings{"discovered:a", "discovered:a1"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what a filter newly excludes leaves as filtered, with what is below it") {
+  start_discovered();
+  events();
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  const auto report = discover();
+  CHECK(report["state"] == "complete");
+  CHECK(state_of("NS::Box", "b") == "filtered");
+  CHECK(state_of("NS::Item", "b1") == "filtered");
+  CHECK(listed("NS::Box") == Strings{"a"});
+  CHECK(scan_of(report, "NS::Box")["missing"] == 0);
+  CHECK(resource_events() == Strings{"filtered:b", "filtered:b1"});
+  discover();
+  CHECK(resource_events().empty());  // once
+  system.inspection.filters.clear();
+  discover();
+  CHECK(resource_events() == Strings{"discovered:b", "discovered:b1"});
+  CHECK(listed("NS::Item") == Strings{"a1", "b1"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "children of a parent that is filtered are filtered, contained or not") {
+  manifest.types[1].contained = false;
+  start_discovered();
+  events();
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  discover();
+  CHECK(state_of("NS::Item", "b1") == "filtered");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "an object that moves away from a parent that is filtered stays") {
+  system.page = 1;
+  system.add("NS::Box", {.id = "c", .properties = R"({"kind":"big"})", .uid = "u-c"});
+  system.add("NS::Item", {.id = "c1", .parent = "c"});
+  start_discovered();
+  events();
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  system.thing("NS::Item", "b1").parent = "c";
+  discover();
+  CHECK(row("NS::Item", "b1").parent_native_id == "c");
+  CHECK(state_of("NS::Item", "b1") == "present");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "an object whose change makes a filter exclude it leaves") {
+  config.targets[0].filters = {kind_filter(FilterAction::kExclude, "secret")};
+  start_discovered();
+  events();
+  system.thing("NS::Box", "b").properties = R"({"kind":"secret"})";
+  discover();
+  CHECK(state_of("NS::Box", "b") == "filtered");
+  CHECK(row("NS::Box", "b").properties == R"({"kind":"small"})");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "when the filters cannot be asked for, the last ones hold and the run says so") {
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  start_discovered();
+  events();
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<InspectJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kAccessDenied, "no filters for you", {}, 0});
+  };
+  const auto report = discover();
+  CHECK(report["state"] == "partial");
+  CHECK(report["problems"][0]["code"] == "ACCESS_DENIED");
+  CHECK(listed("NS::Box") == Strings{"a"});
+  CHECK(resource_events().empty());
+}
+
+TEST_CASE_METHOD(IdentityFixture, "a target whose filters were never known is not scanned") {
+  auto& worker = add_worker();
+  worker.on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<InspectJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kAccessDenied, "no filters for you", {}, 0});
+  };
+  start();
+  finish_runs();
+  CHECK(last_report()["state"] == "partial");
+  CHECK(worker.asked<ListJob>().empty());
+  CHECK(listed("NS::Box").empty());
+}
+
+TEST_CASE_METHOD(IdentityFixture,
+                 "a filter that cannot be used stops the target's scan instead of letting all through") {
+  system.inspection.filters = {{{}, {PropertyMatch{"$.[", MatchOp::kExists, {}}}, FilterAction::kExclude}};
+  start_discovered();
+  CHECK(last_report()["state"] == "partial");
+  CHECK(last_report()["problems"][0]["message"].get<std::string>().find("filter") != std::string::npos);
+  CHECK(listed("NS::Box").empty());
+}
+
+TEST_CASE_METHOD(IdentityFixture, "types that a target does not have are not scanned there") {
+  system.inspection.types = {"NS::Box"};
+  start_discovered();
+  CHECK(last_report()["scans"].size() == 1);
+  CHECK(listed("NS::Item").empty());
+}
+
+TEST_CASE_METHOD(IdentityFixture, "another system behind the target: nothing vanishes until it is accepted") {
+  start_discovered();
+  events();
+  system.inspection.system = "system-2";
+  system.things.clear();
+  const auto report = discover();
+  CHECK(report["state"] == "partial");
+  CHECK(report["problems"][0]["code"] == "TARGET_CHANGED");
+  CHECK(target_state() == "changed");
+  CHECK(state_of("NS::Box", "a") == "stale");
+  auto seen = events("target.");
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0]["type"] == "muster.target.changed");
+  CHECK(resource_events().empty());
+  discover();
+  CHECK(target_state() == "changed");
+  CHECK(state_of("NS::Box", "a") == "stale");
+
+  CHECK(api("targets-accept", {{"target", "t"}})["state"] == "active");
+  finish_runs();
+  CHECK(target_state() == "active");
+  CHECK(last_report()["state"] == "complete");
+  CHECK(state_of("NS::Box", "a") == "vanished");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "another configuration of the target: nothing vanishes until it is accepted") {
+  start_discovered();
+  crash();
+  config.targets[0].config = {R"({"root":"/elsewhere"})", {}};
+  system.things.clear();
+  events();
+  start();
+  finish_runs();
+  CHECK(target_state() == "changed");
+  CHECK(state_of("NS::Box", "a") == "stale");
+  CHECK(last_report()["problems"][0]["code"] == "TARGET_CHANGED");
+  CHECK(events("target.changed").size() == 1);
+  api("targets-accept", {{"target", "t"}});
+  finish_runs();
+  CHECK(state_of("NS::Box", "a") == "vanished");
+  CHECK(workers[0]->jobs.back().target.config.json == R"({"root":"/elsewhere"})");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "a target that left the configuration keeps its rows, stale, and may come back") {
+  add_target("u");
+  start_discovered();
+  events();
+  const auto back = config.targets;
+  crash();
+  config.targets.erase(config.targets.begin());
+  start();
+  finish_runs();
+  CHECK(target_state() == "removed");
+  CHECK(state_of("NS::Box", "a", "t") == "stale");
+  CHECK(state_of("NS::Box", "a", "u") == "present");
+  CHECK(resource_events().empty());
+  CHECK(api("discover", {{"targets", {"t"}}})["error"]["code"] == "NOT_FOUND");
+  crash();
+  config.targets = back;
+  start();
+  finish_runs();
+  CHECK(state_of("NS::Box", "a", "t") == "present");
+  CHECK(resource_events().empty());
+}
+
+TEST_CASE_METHOD(IdentityFixture, "a target that is renamed keeps its rows") {
+  start_discovered();
+  events();
+  const auto before = row("NS::Box", "a").id;
+  crash();
+  config.targets[0].name = "new-name";
+  config.targets[0].renamed_from = "t";
+  start();
+  finish_runs();
+  CHECK(row("NS::Box", "a", "new-name").id == before);
+  CHECK(state_of("NS::Box", "a", "new-name") == "present");
+  CHECK(api("targets")["items"].size() == 1);
+  CHECK(resource_events().empty());
+}
