@@ -66,8 +66,8 @@ class CoordinatorFixture {
   Json last_report() { return api("runs", {{"limit", 1}})["items"].at(0); }
   static Json scan_of(const Json& report, const std::string& type, const std::string& target = "t");
 
-  /// CloudEvents that an observer got since the last call, of types that begin with `muster.<prefix>`. Others are
-  /// forgotten.
+  /// CloudEvents that an observer got since the last call, of types that begin with `muster.<prefix>`; each id once.
+  /// Others are forgotten.
   std::vector<Json> events(const std::string& prefix = "");
   /// `what:native id` of each resource event since the last call, sorted.
   std::vector<std::string> resource_events();

@@ -193,6 +193,7 @@ void FakeWorker::send_reply(const Job& job, const std::string& reply, decltype(J
 
 void FakeWorker::heartbeat() {
   next_beat_ = clock_.now() + Millis(1000);
+  if (persistent && answers.empty()) announce();
   Heartbeat beat;
   beat.worker = announcement.worker;
   beat.ns = announcement.ns;

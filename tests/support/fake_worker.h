@@ -76,6 +76,7 @@ class FakeWorker {
   std::function<Behaviour(const Job&)> on_job;
   bool alive = true;  // false: neither heartbeats nor answers
   bool draining = false;
+  bool persistent = false;  // announces itself each second until it is answered
   std::vector<AnnouncementReply> answers;
   std::vector<Job> jobs;
   std::vector<Control> controls;

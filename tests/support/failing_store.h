@@ -1,0 +1,105 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "coordinator/store.h"
+
+namespace muster::test {
+
+/// A store whose writes fail while `failing` is set; what it reads is right all the time.
+class FailingStore final : public Store {
+ public:
+  explicit FailingStore(std::unique_ptr<Store> store) : store_(std::move(store)) {}
+
+  bool failing = false;
+  int failures = 0;
+
+  [[nodiscard]] const FleetId& fleet() const override { return store_->fleet(); }
+  Result<void> commit() override {
+    if (failing) return fail();
+    return store_->commit();
+  }
+  void rollback() override { store_->rollback(); }
+  [[nodiscard]] std::size_t uncommitted() const override { return store_->uncommitted(); }
+
+  Result<std::vector<TargetRow>> targets() override { return store_->targets(); }
+  Result<void> put_target(const TargetRow& target) override { return write(store_->put_target(target)); }
+  Result<ScanRow> scan(const TargetId& target, std::string_view type) override { return store_->scan(target, type); }
+  Result<std::vector<ScanRow>> scans(const TargetId& target) override { return store_->scans(target); }
+  Result<void> put_scan(const ScanRow& scan) override { return write(store_->put_scan(scan)); }
+  Result<std::vector<TypeCount>> counts() override { return store_->counts(); }
+
+  Result<void> load_index(RowId scan, const std::function<void(const IndexEntry&)>& sink) override {
+    return store_->load_index(scan, sink);
+  }
+  Result<Inserted> insert(const NewResource& resource) override { return write(store_->insert(resource)); }
+  Result<void> change(RowId row, std::string_view properties, const Hash128& content, std::string_view label,
+                      std::string_view uid, std::string_view patch, WallTime at) override {
+    return write(store_->change(row, properties, content, label, uid, patch, at));
+  }
+  Result<void> rename(RowId row, std::string_view native_id, RowId parent, WallTime at) override {
+    return write(store_->rename(row, native_id, parent, at));
+  }
+  Result<void> reparent(RowId row, RowId parent) override { return write(store_->reparent(row, parent)); }
+  Result<void> leave(RowId row, ResourceState state, std::string_view cause, WallTime at) override {
+    return write(store_->leave(row, state, cause, at));
+  }
+  Result<void> set_stale(RowId row, bool stale) override { return write(store_->set_stale(row, stale)); }
+  Result<std::vector<RowId>> descendants(RowId row) override { return store_->descendants(row); }
+  Result<RowId> find(RowId scan, std::string_view native_id) override { return store_->find(scan, native_id); }
+  Result<std::optional<ResourceRecord>> one(RowId row) override { return store_->one(row); }
+  Result<std::optional<ResourceRecord>> one(const ResourceId& id) override { return store_->one(id); }
+  Result<std::optional<ResourceRecord>> one(std::string_view target, std::string_view type,
+                                            std::string_view native_id) override {
+    return store_->one(target, type, native_id);
+  }
+  Result<void> query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) override {
+    return store_->query(query, sink);
+  }
+  Result<std::vector<HistoryEntry>> history(RowId row) override { return store_->history(row); }
+  Result<std::optional<JsonText>> properties_at(RowId row, WallTime at) override {
+    return store_->properties_at(row, at);
+  }
+
+  Result<std::uint64_t> append_event(const EventRow& event) override { return write(store_->append_event(event)); }
+  Result<std::vector<EventRow>> events(std::uint64_t after, std::size_t limit) override {
+    return store_->events(after, limit);
+  }
+  Result<std::uint64_t> sequence_at(WallTime at) override { return store_->sequence_at(at); }
+  Result<std::uint64_t> last_sequence() override { return store_->last_sequence(); }
+  Result<std::uint64_t> published() override { return store_->published(); }
+  Result<void> set_published(std::uint64_t sequence) override { return write(store_->set_published(sequence)); }
+  Result<std::size_t> prune_events(WallTime before, std::uint64_t max_bytes, std::size_t limit) override {
+    return write(store_->prune_events(before, max_bytes, limit));
+  }
+
+  Result<void> put_run(const RunRow& run) override { return write(store_->put_run(run)); }
+  Result<std::optional<RunRow>> run(const RunId& id) override { return store_->run(id); }
+  Result<std::vector<RunRow>> runs(const RunId& before, std::size_t limit) override {
+    return store_->runs(before, limit);
+  }
+  Result<std::vector<RunRow>> unfinished_runs() override { return store_->unfinished_runs(); }
+  Result<void> put_manifest(const ManifestRow& manifest) override { return write(store_->put_manifest(manifest)); }
+  Result<std::vector<ManifestRow>> manifests() override { return store_->manifests(); }
+  Result<std::optional<std::string>> meta(std::string_view key) override { return store_->meta(key); }
+  Result<void> set_meta(std::string_view key, std::string_view value) override {
+    return write(store_->set_meta(key, value));
+  }
+
+ private:
+  Error fail() {
+    ++failures;
+    return Error{Errc::kStoreUnavailable, "the disk is full", {}, 0};
+  }
+  /// What was written, or, while writes fail, the error: as after a real one, only a rollback brings order back.
+  template <typename T>
+  Result<T> write(Result<T> written) {
+    if (failing) return fail();
+    return written;
+  }
+
+  std::unique_ptr<Store> store_;
+};
+
+}  // namespace muster::test

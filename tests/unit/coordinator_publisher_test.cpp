@@ -1,0 +1,346 @@
+// Events on their way out: plainly, or to a JetStream stream that acknowledges them.
+#include <algorithm>
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/null_sink.h>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "coordinator/publisher.h"
+#include "coordinator/sqlite_store.h"
+#include "worker_sdk/testing/fake_clock.h"
+
+using namespace muster;
+using Catch::Contains;
+using nlohmann::json;
+
+namespace {
+
+/// A publisher over a store, and the test as the bus and its stream.
+struct PublisherFixture {
+  PublisherFixture() { make(); }
+
+  void make() {
+    publisher = std::make_unique<Publisher>(config, subjects, *store, "_INBOX_x", log);
+    publisher->start(clock.now(), effects);
+    drain();
+  }
+  std::uint64_t emit(const std::string& what, const std::string& ns = "NS", const std::string& data = "{}") {
+    return store->append_event({0, clock.wall(), ns, what, "subject", data}).value();
+  }
+  /// What is published now, requests to the stream's API apart.
+  std::vector<Outgoing> pump() {
+    store->commit().value();
+    publisher->pump(clock.now(), effects);
+    return drain();
+  }
+  std::vector<Outgoing> drain() {
+    std::vector<Outgoing> events;
+    for (auto& message : std::exchange(effects.at_once, {})) {
+      (message.subject.starts_with("$JS.API.") ? requests : events).push_back(std::move(message));
+    }
+    return events;
+  }
+  void answer(const std::string& what, const std::string& body, bool no_responders = false) {
+    Message message;
+    message.data = body;
+    message.no_responders = no_responders;
+    publisher->on_reply(what, message, clock.now());
+  }
+  void acknowledge(const Outgoing& message) {
+    answer(message.reply.substr(std::string("_INBOX_x.").size()), R"({"stream":"MUSTER_EVENTS","seq":1})");
+  }
+  void stream_is_there() { answer("stream", R"({"type":"io.nats.jetstream.api.v1.stream_create_response"})"); }
+  void no_stream() { answer("stream", "", true); }
+
+  static std::string header(const Outgoing& message, const std::string& name) {
+    for (const auto& one : message.headers) {
+      if (one.name == name) return one.value;
+    }
+    return {};
+  }
+  static std::vector<json> events_in(const Outgoing& message) {
+    const auto body = json::parse(message.data);
+    return body.is_array() ? body.get<std::vector<json>>() : std::vector<json>{body};
+  }
+  static std::vector<std::uint64_t> sequences(const std::vector<Outgoing>& messages) {
+    std::vector<std::uint64_t> all;
+    for (const auto& message : messages) {
+      for (const auto& event : events_in(message)) all.push_back(std::stoull(event.at("sequence").get<std::string>()));
+    }
+    return all;
+  }
+  static std::vector<std::uint64_t> up_to(std::uint64_t last, std::uint64_t first = 1) {
+    std::vector<std::uint64_t> all;
+    for (; first <= last; ++first) all.push_back(first);
+    return all;
+  }
+
+  Config config;
+  const Subjects subjects{"muster"};
+  FakeClock clock;
+  SeededRandom random{1};
+  spdlog::logger log{"test", std::make_shared<spdlog::sinks::null_sink_st>()};
+  std::unique_ptr<Store> store = std::move(open_sqlite_store(":memory:", clock, random).value());
+  Effects effects;
+  std::vector<Outgoing> requests;  // to the stream's API
+  std::unique_ptr<Publisher> publisher;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(PublisherFixture, "it asks for a stream that republishes, with the limits of the configuration") {
+  REQUIRE(requests.size() == 1);
+  CHECK(requests[0].subject == "$JS.API.STREAM.CREATE.MUSTER_EVENTS");
+  CHECK(requests[0].reply == "_INBOX_x.stream");
+  const auto stream = json::parse(requests[0].data);
+  CHECK(stream["name"] == "MUSTER_EVENTS");
+  CHECK(stream["max_age"] == 7LL * 24 * 3600 * 1'000'000'000);
+  CHECK(stream["max_bytes"] == 1 << 30);
+  CHECK(stream["discard"] == "old");
+  CHECK(stream["republish"]["dest"] == "muster.event.>");
+}
+
+TEST_CASE_METHOD(PublisherFixture,
+                 "nothing goes out before it is known whether there is a stream, and nothing is lost") {
+  emit("run.started");
+  CHECK(pump().empty());
+  no_stream();
+  CHECK(sequences(pump()) == up_to(1));
+}
+
+TEST_CASE_METHOD(PublisherFixture, "a question that gets no answer is asked again") {
+  clock.advance(std::chrono::seconds(10));
+  CHECK(publisher->next_due() <= clock.now());
+  pump();
+  CHECK(requests.size() == 2);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "one event is one CloudEvent") {
+  no_stream();
+  emit("resource.discovered", "NS", R"({"id":"r"})");
+  const auto messages = pump();
+  REQUIRE(messages.size() == 1);
+  CHECK(messages[0].subject == "muster.event.NS.resource.discovered");
+  CHECK_THAT(header(messages[0], "content-type"), !Contains("batch"));
+  const auto event = json::parse(messages[0].data);
+  CHECK(event["specversion"] == "1.0");
+  CHECK(event["source"] == "muster/muster");
+  CHECK(event["type"] == "muster.resource.discovered");
+  CHECK(event["subject"] == "subject");
+  CHECK(event["sequence"] == "1");
+  CHECK(event["data"] == json{{"id", "r"}});
+  CHECK_THAT(event["time"].get<std::string>(), Contains("T") && Contains("Z"));
+  CHECK_FALSE(event["id"].get<std::string>().empty());
+}
+
+TEST_CASE_METHOD(PublisherFixture, "an event without a namespace has a dash in its subject") {
+  no_stream();
+  emit("run.started", "");
+  CHECK(pump().at(0).subject == "muster.event.-.run.started");
+}
+
+TEST_CASE_METHOD(PublisherFixture, "consecutive events of one subject travel together, in order") {
+  no_stream();
+  for (int i = 0; i < 3; ++i) emit("resource.discovered");
+  emit("resource.changed");
+  emit("resource.discovered");
+  emit("resource.discovered", "OTHER");
+  const auto messages = pump();
+  REQUIRE(messages.size() == 4);
+  CHECK(header(messages[0], "content-type") == "application/cloudevents-batch+json");
+  CHECK(events_in(messages[0]).size() == 3);
+  CHECK(messages[1].subject == "muster.event.NS.resource.changed");
+  CHECK(messages[3].subject == "muster.event.OTHER.resource.discovered");
+  CHECK(sequences(messages) == up_to(6));
+}
+
+TEST_CASE_METHOD(PublisherFixture, "a message holds at most 64 KiB, headers and all") {
+  no_stream();
+  for (int i = 0; i < 500; ++i) emit("resource.changed", "NS", json{{"text", std::string(i % 7 * 1000, 'x')}}.dump());
+  std::vector<Outgoing> all;
+  for (auto more = pump(); !more.empty(); more = pump()) all.insert(all.end(), more.begin(), more.end());
+  CHECK(sequences(all) == up_to(500));
+  CHECK(all.size() < 100);
+  for (const auto& message : all) {
+    auto size = message.data.size();
+    for (const auto& one : message.headers) size += one.name.size() + one.value.size() + 4;
+    CHECK(size <= 64 * 1024);
+  }
+}
+
+TEST_CASE_METHOD(PublisherFixture, "every event keeps its id, and every batch says which it is") {
+  no_stream();
+  for (int i = 0; i < 4; ++i) emit(i < 2 ? "resource.changed" : "resource.discovered");
+  std::vector<std::string> ids, batches;
+  for (const auto& message : pump()) {
+    batches.push_back(header(message, "Nats-Msg-Id"));
+    for (const auto& event : events_in(message)) ids.push_back(event["id"]);
+  }
+  REQUIRE(ids.size() == 4);
+  std::ranges::sort(ids);
+  CHECK(std::ranges::adjacent_find(ids) == ids.end());
+  REQUIRE(batches.size() == 2);
+  CHECK_FALSE(batches[0].empty());
+  CHECK(batches[0] != batches[1]);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "without a stream events go out once") {
+  no_stream();
+  for (int i = 0; i < 10; ++i) emit("run.progress", "");
+  CHECK(sequences(pump()) == up_to(10));
+  clock.advance(std::chrono::seconds(20));
+  CHECK(pump().empty());
+  CHECK(publisher->published() == 10);
+  publisher->note_published();
+  store->commit().value();
+  make();
+  no_stream();
+  CHECK(pump().empty());
+  emit("run.finished", "");
+  CHECK(sequences(pump()) == up_to(11, 11));
+}
+
+TEST_CASE_METHOD(PublisherFixture, "with a stream events go to it, and count when it has them") {
+  stream_is_there();
+  CHECK(publisher->streaming());
+  emit("resource.discovered");
+  emit("resource.changed");
+  const auto messages = pump();
+  REQUIRE(messages.size() == 2);
+  CHECK(messages[0].subject == subjects.event_log("NS", "resource.discovered"));
+  CHECK(messages[0].reply.starts_with("_INBOX_x."));
+  CHECK_FALSE(header(messages[0], "Nats-Msg-Id").empty());
+  CHECK(publisher->published() == 0);
+  acknowledge(messages[1]);
+  CHECK(publisher->published() == 0);  // the one before may be lost
+  acknowledge(messages[0]);
+  CHECK(publisher->published() == 2);
+  acknowledge(messages[0]);
+  CHECK(publisher->published() == 2);
+  clock.advance(std::chrono::minutes(1));
+  CHECK(pump().empty());
+}
+
+TEST_CASE_METHOD(PublisherFixture, "what is not acknowledged is sent again, as the same message") {
+  stream_is_there();
+  emit("resource.discovered");
+  emit("resource.changed");
+  const auto first = pump();
+  acknowledge(first[1]);
+  clock.advance(Millis(1000));
+  CHECK(pump().empty());
+  clock.advance(std::chrono::seconds(9));
+  CHECK(publisher->next_due() <= clock.now());
+  const auto again = pump();
+  REQUIRE(again.size() == 1);
+  CHECK(again[0] == first[0]);
+  CHECK(pump().empty());
+  acknowledge(again[0]);
+  CHECK(publisher->published() == 2);
+  CHECK(publisher->resent() == 1);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "what a former process had not seen acknowledged goes out again with the same ids") {
+  stream_is_there();
+  for (int i = 0; i < 3; ++i) emit("resource.discovered");
+  const auto first = pump();
+  make();
+  stream_is_there();
+  const auto again = pump();
+  REQUIRE(again.size() == 1);
+  CHECK(header(again[0], "Nats-Msg-Id") == header(first[0], "Nats-Msg-Id"));
+  CHECK(sequences(again) == up_to(3));
+}
+
+TEST_CASE_METHOD(PublisherFixture, "a stream that does not answer stops the flow at a bound") {
+  stream_is_there();
+  for (int i = 0; i < 1000; ++i) emit(i % 2 == 0 ? "resource.discovered" : "resource.changed");
+  std::size_t sent = 0;
+  for (int i = 0; i < 20; ++i) sent += pump().size();
+  CHECK(sent >= 10);
+  CHECK(sent <= 200);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "a long backlog goes out completely and in order") {
+  stream_is_there();
+  for (int i = 0; i < 1000; ++i) emit(i % 3 == 0 ? "resource.discovered" : "resource.changed");
+  std::vector<Outgoing> all;
+  for (auto more = pump(); !more.empty(); more = pump()) {
+    for (const auto& message : more) acknowledge(message);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  CHECK(sequences(all) == up_to(1000));
+  CHECK(publisher->published() == 1000);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "after a disconnection everything on its way is sent again") {
+  stream_is_there();
+  emit("resource.discovered");
+  const auto first = pump();
+  publisher->reconnect(clock.now());
+  const auto again = pump();
+  REQUIRE(again.size() == 1);
+  CHECK(again[0] == first[0]);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "a stream with other limits is updated, and serves as it is when that is refused") {
+  answer("stream", R"({"error":{"code":400,"err_code":10058,"description":"stream name already in use"}})");
+  emit("resource.discovered");
+  CHECK(pump().empty());
+  REQUIRE(requests.size() == 2);
+  CHECK(requests[1].subject == "$JS.API.STREAM.UPDATE.MUSTER_EVENTS");
+  answer("stream", R"({"error":{"code":500,"err_code":10052,"description":"no"}})");
+  CHECK(publisher->streaming());
+  CHECK(pump().size() == 1);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "a stream that goes away is asked for again, and gets what it did not take") {
+  stream_is_there();
+  emit("resource.discovered");
+  const auto first = pump();
+  answer("ack.1", "", true);
+  CHECK(pump().empty());
+  REQUIRE(requests.size() == 2);
+  SECTION("and is there again") {
+    stream_is_there();
+    const auto again = pump();
+    REQUIRE(again.size() == 1);
+    CHECK(again[0] == first[0]);
+  }
+  SECTION("and stays away: then they go out plainly") {
+    no_stream();
+    const auto plainly = pump();
+    REQUIRE(plainly.size() == 1);
+    CHECK(plainly[0].subject == "muster.event.NS.resource.discovered");
+    CHECK(publisher->published() == 1);
+  }
+}
+
+TEST_CASE_METHOD(PublisherFixture, "a JetStream that comes later is found") {
+  no_stream();
+  emit("run.started");
+  CHECK(pump().size() == 1);
+  clock.advance(std::chrono::minutes(2));
+  emit("run.finished");
+  pump();
+  CHECK(requests.size() >= 2);
+  stream_is_there();
+  emit("run.started");
+  const auto messages = pump();
+  REQUIRE(messages.size() == 1);
+  CHECK(messages[0].subject == subjects.event_log("NS", "run.started"));
+}
+
+TEST_CASE_METHOD(PublisherFixture, "answers that make no sense are no acknowledgement and do no harm") {
+  stream_is_there();
+  emit("resource.discovered");
+  const auto sent = pump();
+  for (const auto* what : {"", "ack", "ack.", "ack.x", "ack.99", "ack.18446744073709551616", "nonsense"}) {
+    answer(what, "{}");
+    answer(what, "\xff");
+  }
+  CHECK(publisher->published() == 0);
+  acknowledge(sent[0]);
+  CHECK(publisher->published() == 1);
+}

@@ -1,0 +1,320 @@
+// When runs begin, which run answers for what was asked, and how each of them ends: triggers, intervals, restarts,
+// a store that fails, a deadline.
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "support/coordinator_fixture.h"
+#include "support/failing_store.h"
+
+using namespace muster;
+using test::CoordinatorFixture;
+using test::FakeWorker;
+using Strings = std::vector<std::string>;
+
+namespace {
+
+struct RunsFixture : CoordinatorFixture {
+  RunsFixture() {
+    for (const auto* id : {"a", "b", "c"}) system.add("NS::Box", {.id = id});
+    system.add("NS::Item", {.id = "a1", .parent = "a"});
+  }
+  /// The worker keeps the first list job from now on, until release(): a run is under way.
+  void hold_lists() {
+    workers.at(0)->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+      if (std::holds_alternative<ListJob>(job.operation)) return FakeWorker::Hold{};
+      return {};
+    };
+  }
+  void let_go() {
+    workers.at(0)->on_job = nullptr;
+    workers.at(0)->release();
+    settle();
+  }
+  Json run(const Json& id) { return api("run", {{"run", id}}); }
+  std::size_t runs_in(const std::string& state) {
+    const auto answer = api("runs");
+    return static_cast<std::size_t>(
+        std::ranges::count_if(answer.at("items"), [&](const Json& one) { return one.at("state") == state; }));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(RunsFixture, "a trigger during a run gives the run that follows, and further ones join it") {
+  start_discovered();
+  hold_lists();
+  const auto first = api("discover");
+  advance(Millis(200));
+  REQUIRE(run(first["run"])["state"] == "running");
+  const auto second = api("discover", {{"types", {"NS::Box"}}});
+  const auto third = api("discover", {{"types", {"NS::Item"}}});
+  CHECK(second["run"] != first["run"]);
+  CHECK(third["run"] == second["run"]);
+  CHECK(run(second["run"])["state"] == "queued");
+  let_go();
+  finish_runs();
+  CHECK(run(first["run"])["state"] == "complete");
+  const auto report = run(second["run"]);
+  CHECK(report["state"] == "complete");
+  CHECK(report["scans"].size() == 2);  // what both of them asked for
+}
+
+TEST_CASE_METHOD(RunsFixture, "a trigger of named targets is not lost in a waiting run over all", "[!shouldfail]") {
+  add_target("hidden").discover = false;
+  start();
+  const auto asked = api("discover", {{"targets", {"hidden"}}});  // joins the run of the start, which waits for workers
+  add_worker();
+  finish_runs();
+  const auto report = run(asked["run"]);
+  CHECK(report["state"] == "complete");
+  CHECK(std::ranges::any_of(report["scans"], [](const Json& scan) { return scan["target"] == "hidden"; }));
+}
+
+TEST_CASE_METHOD(RunsFixture, "a run over named targets and types looks at nothing else") {
+  add_target("u");
+  start_discovered();
+  auto report = discover({{"targets", {"u"}}});
+  CHECK(report["scans"].size() == 2);
+  for (const auto& scan : report["scans"]) CHECK(scan["target"] == "u");
+  report = discover({{"types", {"NS::Box"}}, {"targets", {"t"}}});
+  REQUIRE(report["scans"].size() == 1);
+  CHECK(report["scans"][0]["type"] == "NS::Box");
+  report = discover({{"types", {"NS::Item"}}, {"targets", {"t"}}});
+  CHECK(report["scans"].size() == 2);  // children are found below their parents
+}
+
+TEST_CASE_METHOD(RunsFixture, "children of a type that the run does not look at go with their parent all the same") {
+  start_discovered();
+  events();
+  system.remove("NS::Box", "a");
+  system.remove("NS::Item", "a1");
+  discover({{"types", {"NS::Box"}}});
+  CHECK(state_of("NS::Box", "a") == "vanished");
+  CHECK(state_of("NS::Item", "a1") == "vanished");
+}
+
+TEST_CASE_METHOD(RunsFixture, "a target that is not to be discovered is looked at only when it is named") {
+  config.targets[0].discover = false;
+  start_discovered();
+  CHECK(last_report()["scans"].empty());
+  CHECK(discover({{"targets", {"t"}}})["scans"].size() == 2);
+  CHECK(listed("NS::Box").size() == 3);
+}
+
+TEST_CASE_METHOD(RunsFixture, "runs come again per interval, each target at its own") {
+  add_target("u").interval = Millis(10'000);
+  config.discovery_interval = Millis(60'000);
+  start_discovered();
+  workers[0]->jobs.clear();
+  advance(Millis(115'000));
+  finish_runs();
+  std::map<std::string, int> inspected;
+  for (const auto& job : workers[0]->asked<InspectJob>()) ++inspected[job.target.name];
+  CHECK(inspected["t"] == 1);
+  CHECK(inspected["u"] >= 10);
+  CHECK(last_report()["trigger"] == "interval");
+}
+
+TEST_CASE_METHOD(RunsFixture, "without an interval nothing happens until it is asked for") {
+  start_discovered();
+  workers[0]->jobs.clear();
+  advance(std::chrono::hours(2));
+  CHECK(workers[0]->jobs.empty());
+}
+
+TEST_CASE_METHOD(RunsFixture, "a coordinator that starts again takes up the run that did not end") {
+  start_discovered();
+  system.add("NS::Box", {.id = "new"});
+  hold_lists();
+  const auto asked = api("discover");
+  advance(Millis(1000));
+  REQUIRE(run(asked["run"])["state"] == "running");
+  events();
+  restart();
+  let_go();
+  finish_runs();
+  CHECK(run(asked["run"])["state"] == "complete");
+  CHECK(runs_in("running") == 0);
+  CHECK(runs_in("queued") == 0);
+  CHECK(listed("NS::Box") == Strings{"a", "b", "c", "new"});
+  CHECK(resource_events() == Strings{"discovered:new"});
+}
+
+TEST_CASE_METHOD(RunsFixture, "a run that was cut off after it stored something loses and doubles nothing") {
+  system.page = 1;
+  system.list_properties = true;
+  auto& worker = add_worker();
+  int lists = 0;
+  worker.on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<ListJob>(job.operation) && ++lists > 2) return FakeWorker::Hold{};
+    return {};
+  };
+  start();
+  advance(Millis(2000));  // the first pages are stored
+  REQUIRE(listed("NS::Box").size() >= 1);
+  REQUIRE(listed("NS::Box").size() < 3);
+  worker.on_job = nullptr;
+  restart();
+  finish_runs();
+  CHECK(last_report()["state"] == "complete");
+  CHECK(listed("NS::Box") == Strings{"a", "b", "c"});
+  CHECK(resource_events() == Strings{"discovered:a", "discovered:a1", "discovered:b", "discovered:c"});
+  for (const auto* id : {"a", "b", "c"}) CHECK(row("NS::Box", id).version == 1);
+}
+
+TEST_CASE_METHOD(RunsFixture, "several runs that did not end are made one, and each of them ends with a whole report",
+                 "[!shouldfail]") {
+  start_discovered();
+  hold_lists();
+  const auto first = api("discover");
+  const auto second = api("discover");
+  advance(Millis(500));
+  restart();
+  let_go();
+  finish_runs();
+  for (const auto& asked : {first, second}) {
+    const auto report = run(asked["run"]);
+    INFO(report.dump());
+    CHECK((report["state"] == "complete" || report["state"] == "failed"));
+    for (const auto* key : {"trigger", "started_at", "finished_at", "duration_ms", "scans", "problems"}) {
+      CHECK(report.contains(key));
+    }
+  }
+  CHECK(runs_in("running") + runs_in("queued") == 0);
+}
+
+TEST_CASE_METHOD(RunsFixture, "a run has a deadline, and says what was missing then") {
+  config.limits.run_deadline = Millis(30'000);
+  config.limits.job_deadline = Millis(20'000);
+  start_discovered();
+  hold_lists();
+  const auto asked = api("discover");
+  const auto began = clock.now();
+  finish_runs();
+  CHECK(clock.now() - began < Millis(35'000));
+  const auto report = run(asked["run"]);
+  CHECK((report["state"] == "partial" || report["state"] == "failed"));
+  CHECK(report["problems"].dump().find("TIMEOUT") != std::string::npos);
+  for (const auto& scan : report["scans"]) CHECK(scan["complete"] == false);
+  CHECK(state_of("NS::Box", "a") == "stale");
+  CHECK(std::ranges::any_of(workers[0]->controls,
+                            [](const Control& c) { return std::holds_alternative<Cancel>(c.action); }));
+}
+
+TEST_CASE_METHOD(RunsFixture, "a long run reports its progress, and what it waits for") {
+  start_discovered();
+  events();
+  hold_lists();
+  const auto asked = api("discover");
+  advance(Millis(5000));
+  CHECK_FALSE(events("run.progress").empty());
+  remove_worker("w1");
+  advance(Millis(5000));
+  const auto report = run(asked["run"]);
+  CHECK(report["state"] == "running");
+  CHECK(report["waiting"].get<std::string>().find("NS/default") != std::string::npos);
+  add_worker("w2");
+  finish_runs();
+  CHECK(run(asked["run"])["state"] == "complete");
+}
+
+TEST_CASE_METHOD(RunsFixture, "a run uses one manifest, also while workers of a new version come") {
+  start_discovered();
+  hold_lists();
+  const auto old = workers[0]->announcement.manifest;
+  api("discover");
+  advance(Millis(500));
+  auto newer = manifest;
+  newer.version = "2.0.0";
+  auto& other = add_worker("w2", newer);
+  auto& third = add_worker("w3", newer);
+  settle();
+  let_go();
+  finish_runs();
+  CHECK(other.jobs.empty());
+  CHECK(third.jobs.empty());
+  discover();
+  for (const auto* worker : {&other, &third}) {
+    for (const auto& job : worker->jobs) CHECK(job.manifest == worker->announcement.manifest);
+  }
+  CHECK(other.jobs.size() + third.jobs.size() > 0);
+  CHECK(workers[0]->jobs.back().manifest == old);
+}
+
+TEST_CASE_METHOD(RunsFixture, "messages that are lost or come twice change nothing of the result") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    INFO("seed " << seed);
+    SeededRandom faults(seed);
+    broker.set_policy([&](const Outgoing&, std::string_view from, std::string_view to) {
+      if (from == "user" || to == "user") return MemoryBroker::Deliveries{std::chrono::nanoseconds(0)};
+      MemoryBroker::Deliveries copies;
+      for (int i = 0; i < 2; ++i) {
+        if (faults.below(10) < (i == 0 ? 9U : 1U)) copies.push_back(Millis(faults.below(30)));
+      }
+      return copies;
+    });
+    if (coordinator == nullptr) {
+      add_worker().persistent = true;
+      start();
+      finish_runs();
+    } else {
+      discover();
+    }
+    CHECK(last_report()["state"] == "complete");
+    CHECK(listed("NS::Box") == Strings{"a", "b", "c"});
+  }
+  CHECK(resource_events() == Strings{"discovered:a", "discovered:a1", "discovered:b", "discovered:c"});
+}
+
+TEST_CASE_METHOD(RunsFixture, "a store that fails costs the turn, and nothing that was told to anybody") {
+  auto owned = std::make_unique<test::FailingStore>(std::move(store));
+  auto& failing = *owned;
+  store = std::move(owned);
+  start_discovered();
+  events();
+  for (int i = 0; i < 5; ++i) {
+    system.add("NS::Box", {.id = "new" + std::to_string(i)});
+    hold_lists();
+    const auto asked = api("discover");
+    failing.failing = true;
+    let_go();
+    advance(Millis(1500));
+    failing.failing = false;
+    finish_runs();
+    CHECK(run(asked["run"])["state"] == "complete");
+  }
+  CHECK(failing.failures > 0);
+  CHECK(coordinator->status().store_failures > 0);
+  CHECK(listed("NS::Box").size() == 8);
+  CHECK(resource_events() ==
+        Strings{"discovered:new0", "discovered:new1", "discovered:new2", "discovered:new3", "discovered:new4"});
+  std::uint64_t sequence = 0;
+  for (const auto& event : store->events(0, 10'000).value()) CHECK(event.sequence == ++sequence);
+}
+
+TEST_CASE_METHOD(RunsFixture, "a request that cannot be stored is not answered as if it were") {
+  auto owned = std::make_unique<test::FailingStore>(std::move(store));
+  auto& failing = *owned;
+  store = std::move(owned);
+  start_discovered();
+  failing.failing = true;
+  const auto reply = user->inbox() + ".unanswered";
+  user->publish({"muster.api.discover", reply, R"({"api":1})", {}}).value();
+  advance(Millis(1000));
+  failing.failing = false;
+  advance(Millis(5000));
+  finish_runs();
+  CHECK(runs_in("running") + runs_in("queued") == 0);
+  CHECK(discover()["state"] == "complete");
+}
+
+TEST_CASE_METHOD(RunsFixture, "a coordinator that is asked to stop leaves nothing behind that was decided") {
+  start_discovered();
+  system.add("NS::Box", {.id = "last"});
+  api("discover");
+  wait_until([&] { return state_of("NS::Box", "last") != "absent"; });
+  coordinator->stop();
+  crash();
+  CHECK(state_of("NS::Box", "last") == "present");
+}
