@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -393,6 +394,44 @@ TEST_CASE("an NKey signs in") {
   const auto bus = NatsBus::connect(options, quiet());
   REQUIRE(bus);
   CHECK((*bus)->status().connected);
+}
+
+TEST_CASE("TLS: a trusted server by its name only, and records in parts") {
+  NatsServer plain;  // for its directory
+  const std::string dir = plain.directory().string() + '/';
+  const std::string key = " -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 2>/dev/null";
+  for (const std::string name : {"trusted", "stranger"}) {
+    const std::string command = "openssl req -x509 -subj /CN=" + name +
+                                " -addext subjectAltName=DNS:localhost -keyout " + dir + name + ".key -out " + dir +
+                                name + ".pem" + key;
+    REQUIRE(std::system(command.c_str()) == 0);
+  }
+  NatsServer server({.config = "tls { cert_file: \"" + dir + "trusted.pem\", key_file: \"" + dir + "trusted.key\" }",
+                     .user = {},
+                     .password = {}});
+  NatsOptions options = options_for(server);
+  const std::string port = std::to_string(server.port());
+  options.url = "tls://localhost:" + port;
+  options.tls_ca = dir + "stranger.pem";
+  CHECK(code_of(NatsBus::connect(options, quiet())) == Errc::kDisconnected);
+  options.tls_ca = dir + "trusted.pem";
+  options.url = "tls://127.0.0.1:" + port;  // not in the certificate
+  CHECK(code_of(NatsBus::connect(options, quiet())) == Errc::kDisconnected);
+  options.url = "tls://localhost:" + port;
+  auto bus = std::move(NatsBus::connect(options, quiet()).value());
+  auto sender = std::move(NatsBus::connect(options, quiet()).value());
+  listen(*bus, "a", "q");
+  const std::string large(300'000, 'x');
+  for (int i = 0; i < 20; ++i) {
+    publish(*sender, "a", large);
+    sender->wait(std::chrono::steady_clock::now());
+    const auto messages = receive(*bus, 1);
+    REQUIRE(messages.size() == 1);
+    CHECK(messages[0].data == large);
+  }
+  server.kill();
+  server.start();
+  REQUIRE(turn_until(*bus, [&] { return bus->status().connections == 2; }));
 }
 
 TEST_CASE("messages that are not read in time are dropped and counted") {

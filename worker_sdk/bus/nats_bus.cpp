@@ -33,6 +33,7 @@ constexpr std::size_t kReadAheadBytes = 64 << 20;
 
 constexpr std::size_t kFairShare = 64;        // messages of one subscription before the next one's turn
 constexpr std::chrono::seconds kSilence{15};  // pings go out every 5 s: a peer that answers none of three is gone
+constexpr Millis kRecordTick{1};              // until the rest of a TLS record is looked for
 constexpr std::chrono::seconds kStall{1};     // a loop that was away for longer has not listened itself
 constexpr std::chrono::seconds kDestructorGrace{1};
 constexpr int kAuthTries = 4;  // the library drops one NKey signature in 256
@@ -188,7 +189,9 @@ void NatsBus::State::turn(TimePoint until, Reading reading) {
   // Only now, when the library's threads know to wake the loop, is it settled what to wait for.
   if (reading == Reading::kBounded && context->arrivals.pending > 0) until = {};
   const bool open = connected();
-  const int events = (reads ? POLLIN : 0) | (open && link->wants_write() ? POLLOUT : 0);
+  const bool ticks = open && link->awaits_record();
+  if (ticks) until = std::min(until, steady_clock::now() + kRecordTick);
+  const int events = (reads && !ticks ? POLLIN : 0) | (open && link->wants_write() ? POLLOUT : 0);
   std::array<pollfd, 2> fds{
       {{context->waker.fd(), POLLIN, 0}, {open ? link->socket() : -1, static_cast<short>(events), 0}}};
   const int ready = ::poll(fds.data(), fds.size(), poll_timeout(until));
@@ -196,8 +199,8 @@ void NatsBus::State::turn(TimePoint until, Reading reading) {
   if (ready > 0) {
     if (fds[0].revents != 0) context->waker.clear();
     if ((fds[1].revents & POLLOUT) != 0) link->write();
-    if ((fds[1].revents & ~POLLOUT) != 0 && connected()) read_socket();
   }
+  if (connected() && (ticks || (fds[1].revents & ~POLLOUT) != 0)) read_socket();
   last_turn = steady_clock::now();
   check_silence(last_turn);
 }
@@ -216,8 +219,7 @@ bool NatsBus::State::may_read(Reading reading) const {
 }
 
 void NatsBus::State::read_socket() {
-  heard = steady_clock::now();
-  link->read();
+  if (link->read()) heard = steady_clock::now();
   for (auto& [id, subscription] : subscriptions) {
     if (subscription.native) subscription.native->collect();
   }

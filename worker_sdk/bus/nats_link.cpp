@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -22,6 +23,7 @@ namespace {
 constexpr std::int64_t kServerTimeoutMillis = 2000;  // to connect to one server
 constexpr std::int64_t kPingMillis = 5000;
 constexpr int kIoBufferBytes = 128 << 10;
+constexpr int kRecordsPerRead = 8;
 constexpr unsigned kUnackedMillis = 15'000;  // the kernel breaks a connection off whose peer takes nothing for so long
 
 /// The loop judges silence itself: a connection that the timer thread closes would pull the socket from under read().
@@ -178,25 +180,33 @@ void NatsLink::close(Millis timeout) {
   connection_.reset();
 }
 
-void NatsLink::read() {
-  if (!tls_ || has_whole_record()) natsConnection_ProcessReadEvent(connection_.get());
+bool NatsLink::read() {
+  if (!tls_) {
+    natsConnection_ProcessReadEvent(connection_.get());
+    return true;
+  }
+  int records = 0;
+  Record next = next_record();
+  while (next == Record::kWhole && !lost() && records++ < kRecordsPerRead) {
+    natsConnection_ProcessReadEvent(connection_.get());
+    if (!lost()) next = next_record();
+  }
+  if (next == Record::kBroken && records == 0) natsConnection_ProcessReadEvent(connection_.get());
+  awaits_record_ = next == Record::kPart;
+  return records > 0;
 }
 
-/// The library would wait without end for the rest of a TLS record, and the loop with it. With a part there, the socket
-/// counts as readable again when all of it is.
-bool NatsLink::has_whole_record() const {
+/// The library would wait without end for the rest of a TLS record, and the loop with it.
+NatsLink::Record NatsLink::next_record() const {
   std::array<unsigned char, 5> header{};  // type, version (2), length (2)
   const auto size = static_cast<int>(header.size());
-  int needed = size;
   const auto peeked = ::recv(socket_, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);
-  if (peeked <= 0) return true;  // the end or an error, which the library finds out
-  if (peeked == size) needed = size + (header[3] << 8 | header[4]);
+  if (peeked < 0 && (errno == EAGAIN || errno == EINTR)) return Record::kNone;
+  if (peeked <= 0) return Record::kBroken;
+  if (peeked < size) return Record::kPart;
   int available = 0;
   ::ioctl(socket_, FIONREAD, &available);
-  const bool whole = peeked == size && available >= needed;
-  const int low_water = whole ? 1 : needed;
-  ::setsockopt(socket_, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof low_water);
-  return whole;
+  return available >= size + (header[3] << 8 | header[4]) ? Record::kWhole : Record::kPart;
 }
 
 void NatsLink::break_off() const {

@@ -38,6 +38,7 @@ struct LinkContext {
 /// One connection of the library in event-loop mode, from the first handshake until it is lost. It never reconnects by
 /// itself: the library would do that on a thread of its own, holding the lock that publish() needs, with the parser in
 /// the state where the old connection broke off, and would give up after two identical authentication errors.
+/// Under TLS the library's write blocks while the socket is full: what it handed over must leave as it was encrypted.
 /// Thread: open() any; the rest the loop thread.
 class NatsLink {
  public:
@@ -58,8 +59,10 @@ class NatsLink {
   /// Addresses of servers that the connected one told of.
   [[nodiscard]] std::vector<std::string> discovered_servers() const;
 
-  /// Of a readable socket; never blocks.
-  void read();
+  /// Reads a readable socket, without blocking; false when nothing whole was there.
+  bool read();
+  /// A part of a TLS record is there: the socket stays readable, and read() can do nothing yet.
+  [[nodiscard]] bool awaits_record() const { return awaits_record_; }
   void write() { natsConnection_ProcessWriteEvent(connection_.get()); }
   /// Why it was lost, in the library's words.
   [[nodiscard]] std::string last_error() const;
@@ -71,7 +74,8 @@ class NatsLink {
  private:
   struct Callbacks;
   explicit NatsLink(std::shared_ptr<LinkContext> context) : context_(std::move(context)) {}
-  [[nodiscard]] bool has_whole_record() const;
+  enum class Record : std::uint8_t { kNone, kPart, kWhole, kBroken };
+  [[nodiscard]] Record next_record() const;
 
   static natsStatus on_attach(void** user, void* loop, natsConnection* connection, natsSock socket) noexcept;
   static natsStatus on_read_interest(void* user, bool add) noexcept;
@@ -82,6 +86,7 @@ class NatsLink {
   ConnectionPtr connection_;
   std::future<void> closed_;
   bool tls_ = false;
+  bool awaits_record_ = false;
   int socket_ = -1;
   std::atomic<bool> wants_write_{false};  // set by the library's timer thread, too: it sends pings
 };
