@@ -8,6 +8,7 @@
 #include "coordinator/api_request.h"
 #include "coordinator/must.h"
 #include "schema/codec.h"
+#include "schema/utf8.h"
 
 namespace muster {
 namespace {
@@ -101,7 +102,10 @@ const Api::Verb Api::kVerbs[] = {
 
 JsonText Api::answer(std::string_view verb, std::string_view body, Effects& effects) {
   const auto* const known = std::ranges::find(kVerbs, verb, &Verb::name);
-  if (known == std::end(kVerbs)) return error_answer("UNSUPPORTED", "no such verb: " + std::string(verb), verb);
+  if (known == std::end(kVerbs)) {
+    const std::string_view name = valid_utf8(verb) ? verb : "(not UTF-8)";
+    return error_answer("UNSUPPORTED", "no such verb: " + std::string(name), name);
+  }
   auto request = ApiRequest::parse(body);
   if (!request) return error_answer(errc_name(request.error().code), request.error().message, verb);
   auto answer = (this->*known->handler)(*request, effects);
@@ -153,7 +157,12 @@ Result<JsonText> Api::resources(ApiRequest& request, Effects&) {
                  0};
   }
   const auto cursor = request.text("cursor");
-  std::from_chars(cursor.data(), cursor.data() + cursor.size(), query.after);
+  if (!cursor.empty()) {
+    const auto [end, failed] = std::from_chars(cursor.data(), cursor.data() + cursor.size(), query.after);
+    if (failed != std::errc() || end != cursor.data() + cursor.size()) {
+      return Error{Errc::kInvalidRequest, "cursor must be `next` of an answer to this verb", {}, 0};
+    }
+  }
   if (request.fault()) return *request.fault();
 
   ItemList items;
@@ -330,15 +339,17 @@ Result<JsonText> Api::schema(ApiRequest& request, Effects&) {
   const auto manifest = p_.registry.latest_manifest(namespace_of(name)).second;
   if (manifest) {
     const auto type = std::ranges::find(manifest->types, name, &TypeDescriptor::name);
-    if (type != manifest->types.end()) return type->schema;
+    if (type != manifest->types.end()) {
+      return nlohmann::json::accept(type->schema) ? type->schema : JsonText(R"({"type":"object"})");
+    }
   }
   return unknown("no plugin serves type '" + name + "': `muster types` lists them");
 }
 
 Result<JsonText> Api::discover(ApiRequest& request, Effects&) {
-  const RunScope scope{request.texts("targets"), request.texts("types")};
+  ScopePart scope{request.texts("targets"), request.texts("types")};
   if (request.fault()) return *request.fault();
-  const auto run = p_.discovery.trigger(scope, "user");
+  const auto run = p_.discovery.trigger(std::move(scope), "user");
   if (!run) return run.error();
   return nlohmann::json{{"run", run->run.value}, {"merged", run->merged}}.dump();
 }

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include "coordinator/must.h"
+#include "coordinator/resource_id.h"
 #include "schema/subjects.h"
 
 namespace muster {
@@ -12,12 +13,15 @@ namespace {
 
 constexpr Millis kWaitForWorkers{10'000};
 constexpr Millis kProgressEvery{2000};
+constexpr std::size_t kRunsKept = 1000;
+constexpr std::string_view kDrift = "drift";
 
 }  // namespace
 
 void Discovery::start(TimePoint now) {
   sync_targets();
   workers_until_ = now + kWaitForWorkers;
+  if (const auto newest = must(s_.store.runs({}, 1)); !newest.empty()) newest_ = newest.front().id;
   const auto unfinished = must(s_.store.unfinished_runs());
   for (const auto& row : unfinished) {
     const auto scope = RunScope::parse(row.scope);
@@ -26,15 +30,17 @@ void Discovery::start(TimePoint now) {
       queued_scope_ = scope;
       s_.log.info("run={} did not end: it starts again", row.id.value);
     } else {  // one run takes the others in, and they end with a word of it
-      queued_scope_.merge(scope);
+      queued_scope_.add(scope);
       auto ended = row;
       ended.state = "failed";
       ended.finished_at = s_.clock.wall();
+      ended.started_at = row.started_at.value_or(*ended.finished_at);
       ended.report =
           JsonObject()
               .text("run", row.id.value)
               .text("state", "failed")
               .text("trigger", row.trigger)
+              .text("started_at", rfc3339(*ended.started_at))
               .text("finished_at", rfc3339(*ended.finished_at))
               .number("duration_ms", 0)
               .raw("scans", "[]")
@@ -47,6 +53,7 @@ void Discovery::start(TimePoint now) {
   queue({}, "start");
   const auto targets = must(s_.store.targets());
   for (const auto& target : targets) due_[target.name] = TimePoint::max();
+  if (s_.config.drift_interval.count() > 0) reread_due_ = now + s_.config.drift_interval;
 }
 
 void Discovery::sync_targets() {
@@ -122,7 +129,7 @@ Result<Discovery::Trigger> Discovery::accept_target(const std::string& name) {
   return Error{Errc::kNotFound, "no target is named '" + name + "': `muster targets` lists them", {}, 0};
 }
 
-Result<Discovery::Trigger> Discovery::trigger(const RunScope& scope, const std::string& reason) {
+Result<Discovery::Trigger> Discovery::trigger(ScopePart scope, const std::string& reason) {
   const auto targets = must(s_.store.targets());
   for (const auto& name : scope.targets) {
     const auto row = std::ranges::find(targets, name, &TargetRow::name);
@@ -137,22 +144,26 @@ Result<Discovery::Trigger> Discovery::trigger(const RunScope& scope, const std::
     }
   }
   const bool merged = queued_.has_value();
-  queue(scope, reason);
+  queue(std::move(scope), reason);
   return Trigger{queued_->id, merged};
 }
 
-void Discovery::queue(const RunScope& scope, const std::string& reason) {
-  if (queued_) {
-    queued_scope_.merge(scope);
-  } else {
+/// Ids sort by time, so that the newest run is the last: also for two within a millisecond, or a clock set back.
+RunId Discovery::new_id() {
+  auto at = s_.clock.wall();
+  if (const auto last = parse_resource_id(newest_.value)) at = std::max(at, WallTime(Millis(last->millis + 1)));
+  return newest_ = RunId(make_ulid(at, random_));
+}
+
+void Discovery::queue(ScopePart scope, const std::string& reason) {
+  if (!queued_) {
     queued_.emplace();
-    // Ids sort by time, so that the newest run is the last: also for two within a millisecond, or a clock set back.
-    newest_ = std::max(s_.clock.wall(), newest_ + Millis(1));
-    queued_->id = RunId(make_ulid(newest_, random_));
+    queued_->id = new_id();
     queued_->trigger = reason;
     queued_->report = "{}";
-    queued_scope_ = scope;
+    queued_scope_ = {};
   }
+  queued_scope_.add(std::move(scope));
   queued_->state = "queued";
   queued_->scope = queued_scope_.json();
   must(s_.store.put_run(*queued_));
@@ -171,12 +182,7 @@ bool Discovery::workers_ready(const std::vector<TargetRow>& targets) {
 void Discovery::begin(TimePoint now) {
   std::vector<TargetRow> targets;
   for (auto& row : must(s_.store.targets())) {
-    const bool named = std::ranges::find(queued_scope_.targets, row.name) != queued_scope_.targets.end();
-    const bool wanted = queued_scope_.targets.empty() ? row.discover : named;
-    const bool has_type =
-        queued_scope_.types.empty() ||
-        std::ranges::any_of(queued_scope_.types, [&](const auto& type) { return namespace_of(type) == row.ns; });
-    if (wanted && has_type && row.state != TargetState::kRemoved) targets.push_back(std::move(row));
+    if (row.state != TargetState::kRemoved && queued_scope_.of(row)) targets.push_back(std::move(row));
   }
   if (first_ && now < workers_until_ && !workers_ready(targets)) return;
   first_ = false;
@@ -209,7 +215,9 @@ void Discovery::tick(TimePoint now, Effects& effects) {
     }
     if (active_->finished()) {
       s_.log.info("run={} state={}", active_->row().id.value, active_->row().state);
+      for (const auto& part : active_->follow_up()) queue(part, std::string(kDrift));
       active_.reset();
+      must(s_.store.prune_runs(kRunsKept));
     } else if (now >= next_progress_) {
       next_progress_ = now + kProgressEvery;
       auto progress = active_->progress();
@@ -217,18 +225,27 @@ void Discovery::tick(TimePoint now, Effects& effects) {
       last_progress_ = std::move(progress);
     }
   }
-  RunScope due;
+  queue_due(now);
+  if (!active_ && queued_) begin(now);
+}
+
+void Discovery::queue_due(TimePoint now) {
+  ScopePart due;
   for (auto& [target, when] : due_) {
     if (when > now) continue;
     when = TimePoint::max();
     due.targets.push_back(target);
   }
-  if (!due.targets.empty()) queue(due, "interval");
-  if (!active_ && queued_) begin(now);
+  if (!due.targets.empty()) queue(std::move(due), "interval");
+  if (now < reread_due_) return;
+  reread_due_ = now + s_.config.drift_interval;
+  const bool rereading = active_ && active_->row().trigger == kDrift;  // it takes longer than the interval
+  if (!rereading) queue({.look = Look::kReread}, std::string(kDrift));
 }
 
 TimePoint Discovery::next_due() const {
   auto due = TimePoint::max();
+  due = std::min(due, reread_due_);
   for (const auto& [target, when] : due_) due = std::min(due, when);
   if (active_) return std::min({due, active_->deadline(), next_progress_});
   if (queued_) due = std::min(due, workers_until_);

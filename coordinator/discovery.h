@@ -26,7 +26,7 @@ class Discovery {
 
   /// A run over `scope`: a new one, or the one that waits, widened.
   /// errors   kNotFound: no such target or type; the message names it
-  Result<Trigger> trigger(const RunScope& scope, const std::string& reason);
+  Result<Trigger> trigger(ScopePart scope, const std::string& reason);
 
   /// The target's rows are accepted as belonging to its present system and configuration.
   /// errors   kNotFound
@@ -44,7 +44,9 @@ class Discovery {
   void update_target(TargetRow& row, const TargetConfig& config);
   void mark_stale(const TargetRow& target);
   [[nodiscard]] bool workers_ready(const std::vector<TargetRow>& targets);
-  void queue(const RunScope& scope, const std::string& reason);
+  RunId new_id();
+  void queue(ScopePart scope, const std::string& reason);
+  void queue_due(TimePoint now);
   void begin(TimePoint now);
 
   RunServices s_;
@@ -53,10 +55,11 @@ class Discovery {
   std::optional<RunRow> queued_;
   RunScope queued_scope_;
   std::map<std::string, TimePoint> due_;  // by target name: when its interval is over
-  TimePoint workers_until_;               // the first run waits for workers until then
+  TimePoint reread_due_ = TimePoint::max();
+  TimePoint workers_until_;  // the first run waits for workers until then
   TimePoint next_progress_;
   JsonText last_progress_;
-  WallTime newest_;  // time in the id of the newest run
+  RunId newest_;
   std::uint64_t next_owner_ = 1;
   bool first_ = true;
 };

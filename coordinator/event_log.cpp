@@ -9,6 +9,11 @@
 #include "coordinator/must.h"
 
 namespace muster {
+namespace {
+
+constexpr std::size_t kMaxDataBytes = 60 * 1024;  // an event, with its other fields, is no larger than 64 KiB
+
+}  // namespace
 
 void JsonObject::key(std::string_view name) {
   if (text_.size() > 1) text_ += ',';
@@ -38,6 +43,7 @@ JsonObject& JsonObject::flag(std::string_view name, bool value) {
 }
 
 void EventLog::emit(std::string_view ns, std::string_view what, std::string_view subject, JsonText data) {
+  if (data.size() > kMaxDataBytes) data = JsonObject().number("left_out_bytes", data.size()).take();
   must(store_.append_event(
       {0, clock_.wall(), std::string(ns), std::string(what), std::string(subject), std::move(data)}));
 }

@@ -31,6 +31,7 @@ class EventLog {
   /// `ns`       namespace, empty for none
   /// `what`     class and what: `resource.discovered`
   /// `subject`  what it is about
+  /// `data`     left out, with a word of it, beyond 60 KiB
   /// Throws StoreFailure.
   void emit(std::string_view ns, std::string_view what, std::string_view subject, JsonText data);
 

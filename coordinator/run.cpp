@@ -6,49 +6,25 @@
 #include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
 
+#include "coordinator/canonical.h"
 #include "coordinator/must.h"
 #include "coordinator/run_state.h"
 
 namespace muster {
 namespace {
 
-constexpr std::size_t kMaxProblems = 1000;    // kept in a report; the rest is counted
+constexpr std::size_t kMaxProblems = 1000;  // kept in a report; the rest is counted
+constexpr std::size_t kMaxProblemBytes = 256 * 1024;
 constexpr std::size_t kReadBacklog = 20'000;  // ids waiting to be read before listing pauses
 constexpr std::uint32_t kDefaultPageSize = 1000;
 constexpr std::uint32_t kDefaultReadBatch = 64;
 constexpr Millis kInspectDeadline{30'000};
 
-template <typename T>
-void add_missing(std::vector<T>& to, const std::vector<T>& from) {
-  for (const auto& value : from) {
-    if (std::ranges::find(to, value) == to.end()) to.push_back(value);
-  }
+bool can_read(const TypeDescriptor& type) {
+  return std::ranges::find(type.operations, Operation::kRead) != type.operations.end();
 }
 
 }  // namespace
-
-void RunScope::merge(const RunScope& other) {
-  // Empty means all, and all with something more stays all.
-  if (targets.empty() || other.targets.empty()) {
-    targets.clear();
-  } else {
-    add_missing(targets, other.targets);
-  }
-  if (types.empty() || other.types.empty()) {
-    types.clear();
-  } else {
-    add_missing(types, other.types);
-  }
-}
-
-JsonText RunScope::json() const {
-  return nlohmann::json{{"targets", targets}, {"types", types}}.dump();
-}
-
-RunScope RunScope::parse(const JsonText& text) {
-  const auto json = nlohmann::json::parse(text);
-  return {json.value("targets", std::vector<std::string>{}), json.value("types", std::vector<std::string>{})};
-}
 
 Run::Run(RunServices services, RunRow row, RunScope scope, std::uint64_t owner)
     : s_(services), row_(std::move(row)), scope_(std::move(scope)), owner_(owner) {}
@@ -68,6 +44,10 @@ void Run::start(std::vector<TargetRow> targets, TimePoint now) {
     auto& run = *targets_.emplace_back(std::make_unique<TargetRun>());
     run.target = std::move(target);
     run.lane = {run.target.ns, run.target.pool};
+    if (auto wanted = scope_.of(run.target)) {
+      run.wanted = std::move(wanted->types);
+      run.rereads = wanted->look == Look::kReread;
+    }
     begin_target(run, now);
   }
   advance(now);
@@ -171,26 +151,30 @@ void Run::make_scans(TargetRun& target) {
   std::map<std::string, const TypeDescriptor*> types;
   for (const auto& type : target.manifest->types) {
     const bool here = target.types.empty() || std::ranges::find(target.types, type.name) != target.types.end();
-    if (type.discoverable && here) types[type.name] = &type;
+    if (type.discoverable && here && (!target.rereads || can_read(type))) types[type.name] = &type;
   }
   std::set<std::string> wanted;
   for (const auto& [name, type] : types) {
-    if (!scope_.types.empty() && std::ranges::find(scope_.types, name) == scope_.types.end()) continue;
+    if (!target.wanted.empty() && std::ranges::find(target.wanted, name) == target.wanted.end()) continue;
+    wanted.insert(name);
     // A child is found below its parents: they are listed too.
-    for (std::string at = name; !at.empty() && types.contains(at) && wanted.insert(at).second;) at = types[at]->parent;
+    for (std::string at = type->parent; !target.rereads && types.contains(at) && wanted.insert(at).second;) {
+      at = types[at]->parent;
+    }
   }
   std::map<std::string, Scan*> made;
   while (made.size() < wanted.size()) {
     const auto before = made.size();
     for (const auto& name : wanted) {
       const auto* type = types[name];
-      const bool self = type->parent == name;
-      if (made.contains(name) || (!type->parent.empty() && !self && !made.contains(type->parent))) continue;
+      const bool root = target.rereads || type->parent.empty() || type->parent == name;
+      if (made.contains(name) || (!root && !made.contains(type->parent))) continue;
       auto& scan = *target.scans.emplace_back(std::make_unique<Scan>());
       made[name] = &scan;
       scan.type = type;
       scan.row = must(s_.store.scan(target.target.id, name));
-      scan.parent = type->parent.empty() ? nullptr : made[type->parent];
+      scan.reads_items = type->list_gives == ListGives::kIds;
+      scan.parent = target.rereads || type->parent.empty() ? nullptr : made[type->parent];
       if (scan.parent != nullptr) {
         scan.parent->children.push_back(&scan);
         scan.parent->wants_properties |= !type->parent_parameters.empty();
@@ -207,7 +191,7 @@ JobSpec Run::job(const TargetRun& target, const Scan& scan, JobOperation operati
           scan.type->name,
           target.manifest_hash,
           std::move(operation),
-          Priority::kDiscovery,
+          target.rereads ? Priority::kDrift : Priority::kDiscovery,
           s_.config.limits.job_deadline,
           owner_};
 }
@@ -227,16 +211,21 @@ void Run::take(JobOutcome outcome) {
     return;
   }
   auto& scan = *pending.scan;
+  taking_ = outcome.job;
   if (auto* page = std::get_if<Pending::Page>(&pending.what)) {
     --scan.lists;
     take_page(target, scan, page->listing, std::move(outcome.result));
   } else if (auto* reads = std::get_if<Pending::Reads>(&pending.what)) {
     --scan.reads;
     take_reads(target, scan, std::move(reads->asked), std::move(outcome.result));
+  } else if (auto* old_ids = std::get_if<Pending::OldIds>(&pending.what)) {
+    --scan.confirms;
+    take_old_ids(target, scan, old_ids->asked, old_ids->ids, std::move(outcome.result));
   } else if (auto* confirmations = std::get_if<Pending::Confirmations>(&pending.what)) {
     --scan.confirms;
     take_confirmations(target, scan, confirmations->asked, confirmations->ids, std::move(outcome.result));
   }
+  taking_ = {};
 }
 
 void Run::advance(TimePoint now) {
@@ -252,14 +241,15 @@ void Run::advance_target(TargetRun& target, TimePoint now) {
   const auto has_room = [&] { return s_.dispatcher.has_room(target.lane); };
   bool listed = true;
   for (auto& scan : target.scans) {
-    while (has_room() && list_more(target, *scan, now)) {
+    while (has_room() && (target.rereads ? reread_more(target, *scan, now) : list_more(target, *scan, now))) {
     }
-    listed = listed && scan->listed();
+    listed = listed && scan->listed() && (!target.rereads || scan->next_known == scan->index.entries().size());
   }
   // An id may have moved below another parent: nothing is judged before everything is listed.
   if (!listed) return;
   bool done = true;
   for (auto& scan : target.scans) {
+    if (target.rereads && scan->phase != Scan::Phase::kDone) finish_scan(target, *scan);
     settle(target, *scan);
     while (has_room() && confirm_more(target, *scan, now)) {
     }
@@ -272,6 +262,35 @@ void Run::advance_target(TargetRun& target, TimePoint now) {
 void Run::begin_scan(Scan& scan) {
   scan.begun = true;
   scan.index.load(s_.store, scan.row.id);
+  if (!scan.reads_items) return;
+  if (scan.same_filters) {
+    ++scan.row.runs;
+    must(s_.store.load_filtered(
+        scan.row.id, [&](const Hash128& id, std::uint64_t listed) { scan.filtered.emplace(id, FilteredId{listed}); }));
+  } else {  // until this run has listed everything, the rows are of no known version
+    scan.row.filters.clear();
+    must(s_.store.put_scan(scan.row));
+    must(s_.store.clear_filtered(scan.row.id));
+  }
+}
+
+bool Run::reread_more(TargetRun& target, Scan& scan, TimePoint now) {
+  if (!scan.begun) begin_scan(scan);
+  const auto& known = scan.index.entries();
+  const std::size_t batch = scan.type->read_batch == 0 ? kDefaultReadBatch : scan.type->read_batch;
+  for (; scan.next_known < known.size() && scan.to_read.size() < batch; ++scan.next_known) {
+    const auto& entry = known[scan.next_known];
+    if (target.left.contains(entry.row)) continue;
+    if (const auto record = must(s_.store.one(entry.row))) {
+      scan.to_read.push_back({.native_id = std::string(record->native_id), .parent = entry.parent});
+    }
+  }
+  return submit_reads(target, scan, now);
+}
+
+ParentRef Run::parent_ref(const Scan& scan, RowId row) {
+  const auto record = must(s_.store.one(row)).value();
+  return {row, std::string(record.native_id), scan.wants_properties ? JsonText(record.properties) : JsonText{}};
 }
 
 bool Run::list_more(TargetRun& target, Scan& scan, TimePoint now) {
@@ -279,8 +298,8 @@ bool Run::list_more(TargetRun& target, Scan& scan, TimePoint now) {
     begin_scan(scan);
     return submit_page(target, scan, std::make_shared<Listing>(), {}, now);
   }
-  if (submit_reads(target, scan, now)) return true;
-  if (scan.to_read.size() >= kReadBacklog) return false;
+  if (submit_reads(target, scan, now) || ask_old_ids(target, scan, now)) return true;
+  if (scan.to_read.size() >= kReadBacklog || scan.deferred.size() >= kMaxDeferred) return false;
   if (!scan.next_pages.empty()) {
     auto [listing, token] = std::move(scan.next_pages.front());
     scan.next_pages.pop_front();
@@ -288,8 +307,10 @@ bool Run::list_more(TargetRun& target, Scan& scan, TimePoint now) {
   }
   if (scan.parents.empty()) return false;
   // The newest first: a tree is walked in depth, so that the queue stays short.
-  const auto parent = std::move(scan.parents.back());
+  const auto row = scan.parents.back();
   scan.parents.pop_back();
+  if (target.left.contains(row)) return true;
+  const auto parent = parent_ref(scan, row);
   for (auto* child : scan.children) {
     if (!child->begun) begin_scan(*child);
     auto listing = std::make_shared<Listing>();
@@ -338,11 +359,16 @@ bool Run::submit_page(TargetRun& target, Scan& scan, std::shared_ptr<Listing> li
 
 void Run::problem(const TargetRun& target, std::string_view type, std::string_view code, std::string message) {
   s_.log.warn("run={} target={} type={} code={} {}", row_.id.value, target.target.name, type, code, message);
-  if (problems_.size() >= kMaxProblems) {
+  if (problems_.size() >= kMaxProblems || problem_bytes_ >= kMaxProblemBytes) {
     ++more_problems_;
     return;
   }
-  problems_.push_back({target.target.name, std::string(type), std::string(code), std::move(message)});
+  JsonText as_json;
+  append_json_string(as_json, message);
+  problem_bytes_ += as_json.size();
+  auto& added = problems_.emplace_back(
+      RunProblem{target.target.name, std::string(type), std::string(code), std::move(message), taking_.value, {}});
+  if (!taking_.empty() && target.manifest) added.plugin = target.manifest->plugin + " " + target.manifest->version;
 }
 
 void Run::fail_scan(TargetRun& target, Scan& scan, const Error& error, const std::string& doing) {
@@ -421,7 +447,10 @@ JsonText Run::report() const {
   }
   auto problems = nlohmann::json::array();
   for (const auto& p : problems_) {
-    problems.push_back({{"target", p.target}, {"type", p.type}, {"code", p.code}, {"message", p.message}});
+    auto& added = problems.emplace_back(
+        nlohmann::json{{"target", p.target}, {"type", p.type}, {"code", p.code}, {"message", p.message}});
+    if (!p.job.empty()) added["job"] = p.job;
+    if (!p.plugin.empty()) added["plugin"] = p.plugin;
   }
   JsonObject report;
   report.text("run", row_.id.value).text("state", row_.state).text("trigger", row_.trigger);

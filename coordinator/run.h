@@ -14,6 +14,7 @@
 #include "coordinator/event_log.h"
 #include "coordinator/jsonpath.h"
 #include "coordinator/registry.h"
+#include "coordinator/run_scope.h"
 #include "coordinator/scan.h"
 #include "coordinator/store.h"
 
@@ -31,19 +32,9 @@ struct RunServices {
   spdlog::logger& log;
 };
 
-/// Which targets and types a run looks at; empty: all.
-struct RunScope {
-  std::vector<std::string> targets;
-  std::vector<std::string> types;
-
-  void merge(const RunScope& other);
-  [[nodiscard]] JsonText json() const;
-  static RunScope parse(const JsonText& json);
-  bool operator==(const RunScope&) const = default;
-};
-
+/// `job` and `plugin` (name and version) are empty where no answer of a plugin is to blame.
 struct RunProblem {
-  std::string target, type, code, message;
+  std::string target, type, code, message, job, plugin;
 };
 
 /// One discovery of a set of targets: lists, reads, compares, judges what is missing. It submits jobs as the dispatcher
@@ -66,7 +57,9 @@ class Run {
   [[nodiscard]] TimePoint deadline() const { return deadline_; }
   [[nodiscard]] const RunRow& row() const { return row_; }
   [[nodiscard]] std::uint64_t owner() const { return owner_; }
-  [[nodiscard]] const RunScope& scope() const { return scope_; }
+  /// What is to be listed after this run: an object that is known was not found when it was read again, and only a
+  /// whole listing tells whether it is gone or has another id now.
+  [[nodiscard]] const std::vector<ScopePart>& follow_up() const { return follow_up_; }
   /// What it waits for, for people; empty when it moves.
   [[nodiscard]] std::string waiting() const;
   /// The contract's report object, also while it runs.
@@ -88,6 +81,8 @@ class Run {
   void advance_target(TargetRun& target, TimePoint now);
   void begin_scan(Scan& scan);
   bool list_more(TargetRun& target, Scan& scan, TimePoint now);
+  bool reread_more(TargetRun& target, Scan& scan, TimePoint now);
+  [[nodiscard]] ParentRef parent_ref(const Scan& scan, RowId row);
   bool submit_reads(TargetRun& target, Scan& scan, TimePoint now);
   bool submit_page(TargetRun& target, Scan& scan, std::shared_ptr<Listing> listing, std::string token, TimePoint now);
   JobSpec job(const TargetRun& target, const Scan& scan, JobOperation operation) const;
@@ -97,7 +92,11 @@ class Run {
   bool continues(Scan& scan, Listing& listing, const std::string& token, bool barren, TargetRun& target);
   void take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> asked, JobResult result);
   bool note_listed(TargetRun& target, Scan& scan, const Item& item);
-  void observe(TargetRun& target, Scan& scan, const Item& item, RowId parent);
+  enum class Seen : std::uint8_t { kKept, kFiltered, kRefused };
+  Seen observe(TargetRun& target, Scan& scan, const Item& item, RowId parent);
+  /// An id that the store does not have: new, or the new name of something that it has.
+  void observe_unknown(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
+                       const Hash128& content);
   void observe_new(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
                    const Hash128& content);
   void observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, const Item& item, RowId parent,
@@ -106,14 +105,20 @@ class Run {
   std::string record_change(TargetRun& target, Scan& scan, const ResourceRecord& old, const Item& item,
                             std::string_view text, const Hash128& content);
   void filter_out(TargetRun& target, Scan& scan, const ScanIndex::Entry* entry);
+  /// Whether the id was filtered out before, when the list said the same of it, and its turn to be read has not come.
+  bool remembered_filtered(Scan& scan, const Item& item);
+  void remember(Scan& scan, const PendingRead& asked, Seen seen);
+  void queue_children(Scan& scan, RowId row);
   /// Label of the item that is being observed; its properties are parsed at most once, for filters and label together.
   std::string label_of(const TargetRun& target, const Scan& scan, std::string_view text, std::string_view native_id);
   Result<bool> keeps(const TargetRun& target, const Scan& scan, std::string_view text);
   Result<void> parse(std::string_view text);
-  void queue_children(Scan& scan, RowId row, std::string_view native_id, std::string_view text);
 
   // run_judge.cpp: what was renamed, what is missing
   void settle(TargetRun& target, Scan& scan);
+  bool ask_old_ids(TargetRun& target, Scan& scan, TimePoint now);
+  void take_old_ids(TargetRun& target, Scan& scan, const std::vector<PendingConfirmation>& asked,
+                    const std::vector<std::string>& ids, JobResult result);
   bool confirm_more(TargetRun& target, Scan& scan, TimePoint now);
   void take_confirmations(TargetRun& target, Scan& scan, const std::vector<PendingConfirmation>& asked,
                           const std::vector<std::string>& ids, JobResult result);
@@ -121,10 +126,13 @@ class Run {
   [[nodiscard]] bool again(const TargetRun& target, const Error& error, int& failures) const;
   void take_old_id(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer);
   void take_missing(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer);
+  enum class OldId : std::uint8_t { kGone, kThere };
+  void resolve(TargetRun& target, Scan& scan, RowId row, OldId old);
   void rename(TargetRun& target, Scan& scan, RowId row, const Deferred& deferred);
   void leave(TargetRun& target, RowId row, ResourceState state, std::string_view reason);
   void leave_tree(TargetRun& target, RowId row, ResourceState state, std::string_view reason);
   void finish_scan(TargetRun& target, Scan& scan);
+  void vouch(const TargetRun& target, Scan& scan);
   void finish_target(TargetRun& target);
   void finish();
 
@@ -144,9 +152,12 @@ class Run {
   std::vector<std::unique_ptr<TargetRun>> targets_;
   std::unordered_map<JobId, Pending> pending_;
   std::vector<RunProblem> problems_;
+  std::size_t problem_bytes_ = 0;
   std::uint64_t more_problems_ = 0;  // beyond what is kept
-  JsonDocument document_;            // of the item that is being observed
-  std::string_view parsed_;          // the text it was parsed from, empty before
+  JobId taking_;                     // the job whose answer is being taken, empty otherwise
+  std::vector<ScopePart> follow_up_;
+  JsonDocument document_;    // of the item that is being observed
+  std::string_view parsed_;  // the text it was parsed from, empty before
 };
 
 }  // namespace muster

@@ -12,6 +12,24 @@ namespace {
 
 constexpr std::size_t kConfirmBatch = 64;
 
+/// Whether the answer for an id proves that the object `uid` has it no more.
+bool is_moved(const ReadItem& answer, std::string_view uid) {
+  const auto* item = std::get_if<Item>(&answer);
+  return item != nullptr && !item->uid.empty() && item->uid != uid;
+}
+
+/// Gives each of `count` answers to `take`, with whether it is an answer for that id alone; a job that failed as a
+/// whole has been tried again already.
+template <typename Take>
+void each_answer(const JobResult& result, std::size_t count, Take take) {
+  const auto* read = std::get_if<ReadResult>(&result);
+  const bool whole = read != nullptr && read->items.size() == count;
+  const auto* failed = std::get_if<Error>(&result);
+  const ReadItem no_answer =
+      failed != nullptr ? *failed : Error{Errc::kContract, "the plugin did not answer each id", {}, 0};
+  for (std::size_t i = 0; i < count; ++i) take(i, whole ? read->items[i] : no_answer, whole);
+}
+
 bool is_gone(const ReadItem& answer) {
   const auto* error = std::get_if<Error>(&answer);
   return error != nullptr && error->code == Errc::kNotFound;
@@ -26,13 +44,11 @@ bool is_listed(ResourceState state) {
 void Run::settle(TargetRun& target, Scan& scan) {
   if (scan.phase == Scan::Phase::kListing) {
     if (!scan.begun) begin_scan(scan);  // a child type without a parent in sight: its rows may be missing all the same
-    for (const auto& [row, deferred] : scan.deferred) scan.to_confirm.push_back({row, 0});
-    scan.phase = Scan::Phase::kSettling;
+    scan.phase = Scan::Phase::kSettled;
   }
-  const auto answered = [&] { return scan.to_confirm.empty() && scan.confirms == 0; };
   // Children are judged after their parents: most of them go with a parent that vanished.
   const bool in_turn = scan.parent == nullptr || scan.parent == &scan || scan.parent->phase == Scan::Phase::kDone;
-  if (scan.phase == Scan::Phase::kSettling && answered() && in_turn) {
+  if (scan.phase == Scan::Phase::kSettled && in_turn) {
     if (scan.parent != nullptr && scan.parent->listing_failed) scan.listing_failed = true;
     scan.phase = Scan::Phase::kConfirming;
     for (const auto& entry : scan.index.entries()) {
@@ -42,11 +58,45 @@ void Run::settle(TargetRun& target, Scan& scan) {
       if (above == nullptr || above->seen) scan.to_confirm.push_back({entry.row, 0});
     }
   }
-  if (scan.phase == Scan::Phase::kConfirming && answered()) finish_scan(target, scan);
+  const bool answered = scan.to_confirm.empty() && scan.confirms == 0;
+  if (scan.phase == Scan::Phase::kConfirming && answered) finish_scan(target, scan);
+}
+
+/// A full batch of old ids at a time, and what is left when no more are on their way.
+bool Run::ask_old_ids(TargetRun& target, Scan& scan, TimePoint now) {
+  const bool more_to_come = scan.lists + scan.reads > 0 || !scan.next_pages.empty() || !scan.to_read.empty();
+  const bool full = scan.old_ids.size() >= kConfirmBatch || scan.deferred.size() >= kMaxDeferred;
+  if (scan.old_ids.empty() || (more_to_come && !full)) return false;
+  Pending::OldIds batch;
+  while (!scan.old_ids.empty() && batch.asked.size() < kConfirmBatch) {
+    const auto next = scan.old_ids.front();
+    scan.old_ids.pop_front();
+    if (!scan.deferred.contains(next.row)) continue;  // settled meanwhile
+    batch.ids.emplace_back(must(s_.store.one(next.row)).value().native_id);
+    batch.asked.push_back(next);
+  }
+  if (batch.asked.empty()) return false;
+  ++scan.confirms;
+  ReadJob operation{batch.ids};
+  submit(job(target, scan, std::move(operation)), {&target, &scan, std::move(batch)}, now);
+  return true;
+}
+
+void Run::take_old_ids(TargetRun& target, Scan& scan, const std::vector<PendingConfirmation>& asked,
+                       const std::vector<std::string>& ids, JobResult result) {
+  each_answer(result, ids.size(), [&](std::size_t i, const ReadItem& answer, bool retriable) {
+    auto one = asked[i];
+    const auto* error = std::get_if<Error>(&answer);
+    if (retriable && error != nullptr && again(target, *error, one.failures)) {
+      scan.old_ids.push_back(one);
+    } else if (scan.deferred.contains(one.row)) {
+      take_old_id(target, scan, one.row, ids[i], answer);
+    }
+  });
 }
 
 bool Run::confirm_more(TargetRun& target, Scan& scan, TimePoint now) {
-  if (scan.phase != Scan::Phase::kSettling && scan.phase != Scan::Phase::kConfirming) return false;
+  if (scan.phase != Scan::Phase::kConfirming) return false;
   Pending::Confirmations batch;
   while (!scan.to_confirm.empty() && batch.asked.size() < kConfirmBatch) {
     const auto next = scan.to_confirm.front();
@@ -66,36 +116,33 @@ bool Run::confirm_more(TargetRun& target, Scan& scan, TimePoint now) {
 
 void Run::take_confirmations(TargetRun& target, Scan& scan, const std::vector<PendingConfirmation>& asked,
                              const std::vector<std::string>& ids, JobResult result) {
-  auto* read = std::get_if<ReadResult>(&result);
-  const bool whole = read != nullptr && read->items.size() == ids.size();
-  const auto* failed = std::get_if<Error>(&result);
-  const ReadItem no_answer =
-      failed != nullptr ? *failed : Error{Errc::kContract, "the plugin did not answer each id", {}, 0};
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto& answer = whole ? read->items[i] : no_answer;
+  each_answer(result, ids.size(), [&](std::size_t i, const ReadItem& answer, bool retriable) {
     auto one = asked[i];
-    const auto* error = whole ? std::get_if<Error>(&answer) : nullptr;
-    if (error != nullptr && again(target, *error, one.failures)) {
+    const auto* error = std::get_if<Error>(&answer);
+    if (retriable && error != nullptr && again(target, *error, one.failures)) {
       scan.to_confirm.push_back(one);
-    } else if (scan.phase == Scan::Phase::kSettling) {
-      take_old_id(target, scan, one.row, ids[i], answer);
     } else {
       take_missing(target, scan, one.row, ids[i], answer);
     }
-  }
+  });
 }
 
 void Run::take_old_id(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer) {
-  const auto deferred = std::move(scan.deferred[row]);
-  scan.deferred.erase(row);
   const auto* error = std::get_if<Error>(&answer);
   if (error != nullptr && error->code != Errc::kNotFound) {
     // Which of the two it is cannot be told: nothing is recorded, the next run looks again.
+    scan.deferred.erase(row);
     fail_scan(target, scan, *error, "reading " + id + ", which may have been renamed");
     return;
   }
+  const bool gone = error != nullptr || is_moved(answer, must(s_.store.one(row)).value().uid);
+  resolve(target, scan, row, gone ? OldId::kGone : OldId::kThere);
+}
+
+void Run::resolve(TargetRun& target, Scan& scan, RowId row, OldId old) {
+  const auto deferred = std::move(scan.deferred.extract(row).mapped());
   for (std::size_t i = 0; i < deferred.size(); ++i) {
-    if (error != nullptr && i == 0) {
+    if (old == OldId::kGone && i == 0) {
       rename(target, scan, row, deferred[i]);
     } else {
       const auto& item = deferred[i].item;
@@ -117,7 +164,8 @@ void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& defer
     said += "," + record_change(target, scan, *old, item, item.properties, hash128(item.properties));
   }
   ++scan.counts.renamed;
-  if (auto* entry = scan.index.find_row(row)) entry->seen = true;
+  if (auto* entry = scan.index.find_row(row)) entry->seen = entry->moved = true;
+  queue_children(scan, row);
   s_.events.emit(target.target.ns, "resource.renamed", old->id.value,
                  identity(target, scan, old->id, item.native_id, said));
 }
@@ -180,21 +228,29 @@ void Run::leave_tree(TargetRun& target, RowId top, ResourceState state, std::str
 
 void Run::finish_scan(TargetRun& target, Scan& scan) {
   scan.complete = !scan.listing_failed && scan.counts.errors == 0;
+  if (!target.rereads) vouch(target, scan);
+  scan.row.last_run = row_.id;
+  must(s_.store.put_scan(scan.row));
+  scan.index.clear();
+  scan.fresh = {};
+  scan.filtered = {};
+  scan.phase = Scan::Phase::kDone;
+}
+
+/// What a scan that listed says of all its rows.
+void Run::vouch(const TargetRun& target, Scan& scan) {
   scan.row.stale = scan.listing_failed && !scan.listed_any;
   if (!scan.row.stale) {
     for (const auto& entry : scan.index.entries()) {
       if (!entry.seen && !entry.stale && !target.left.contains(entry.row)) must(s_.store.set_stale(entry.row, true));
     }
   }
-  if (!scan.listing_failed) {
-    scan.row.last_complete = s_.clock.wall();
-    scan.row.filters = target.filters.version();
+  if (scan.listing_failed) return;
+  scan.row.last_complete = s_.clock.wall();
+  scan.row.filters = target.filters.version();
+  for (const auto& [id, filtered] : scan.filtered) {
+    if (!filtered.seen) must(s_.store.drop_filtered(scan.row.id, id));
   }
-  scan.row.last_run = row_.id;
-  must(s_.store.put_scan(scan.row));
-  scan.index.clear();
-  scan.fresh = {};
-  scan.phase = Scan::Phase::kDone;
 }
 
 void Run::finish_target(TargetRun& target) {

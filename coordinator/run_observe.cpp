@@ -9,6 +9,7 @@
 namespace muster {
 namespace {
 
+constexpr std::uint64_t kFilteredReadEvery = 16;   // runs; each of them reads its share
 constexpr int kMaxBarrenPages = 1000;              // pages in a row that bring no id
 constexpr std::size_t kMaxPatchBytes = 16 * 1024;  // in an event; the history has it whole
 
@@ -62,7 +63,8 @@ void Run::take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing
     if (!note_listed(target, scan, item)) continue;
     barren = false;
     if (item.properties.empty()) {
-      scan.to_read.push_back({std::move(item.native_id), listing->parent.row});
+      if (remembered_filtered(scan, item)) continue;
+      scan.to_read.push_back({std::move(item.native_id), listing->parent.row, hash128(item.uid).low});
     } else {
       observe(target, scan, item, listing->parent.row);
     }
@@ -118,10 +120,16 @@ void Run::take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> ask
                 "asked for " + asked[i].native_id + ", the plugin read " + item->native_id);
         continue;
       }
-      observe(target, scan, *item, asked[i].parent);
+      remember(scan, asked[i], observe(target, scan, *item, asked[i].parent));
       continue;
     }
     const auto& error = std::get<Error>(read->items[i]);
+    if (error.code == Errc::kNotFound && target.rereads) {
+      if (follow_up_.empty() || follow_up_.back().targets.front() != target.target.name) {
+        follow_up_.push_back({{target.target.name}, {}});
+      }
+      continue;
+    }
     if (error.code == Errc::kNotFound) {  // it went away after it was listed
       const auto key = hash128(asked[i].native_id);
       if (auto* entry = scan.index.find(key)) entry->seen = false;
@@ -165,14 +173,14 @@ std::string Run::label_of(const TargetRun& target, const Scan& scan, std::string
   return target.labels.label(scan.type->name, document_, native_id);
 }
 
-void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent) {
+Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent) {
   parsed_ = {};  // the buffer of the item before may lie where this one does
   if (item.properties.size() > kMaxPropertiesBytes) {
     ++scan.counts.errors;
     problem(
         target, scan.type->name, errc_name(Errc::kLimit),
         item.native_id + ": properties of " + std::to_string(item.properties.size()) + " bytes, the limit is 262144");
-    return;
+    return Seen::kRefused;
   }
   auto* entry = scan.index.find(hash128(item.native_id));
   // Left with its parent earlier in this run, and found again: below another one, or below what took its place.
@@ -180,7 +188,7 @@ void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent)
   auto content = hash128(item.properties);
   if (entry != nullptr && entry->content == content && scan.same_filters) {
     observe_known(target, scan, *entry, item, parent, item.properties, content);
-    return;
+    return Seen::kKept;
   }
   JsonText canonical;
   std::string_view text = item.properties;
@@ -190,7 +198,7 @@ void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent)
       ++scan.counts.errors;
       problem(target, scan.type->name, errc_name(Errc::kContract),
               item.native_id + ": the properties are no JSON object: " + made.error().message);
-      return;
+      return Seen::kRefused;
     }
     canonical = std::move(*made);
     text = canonical;
@@ -203,23 +211,32 @@ void Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent)
       ++scan.counts.errors;
       problem(target, scan.type->name, errc_name(kept.error().code),
               item.native_id + ": filter: " + kept.error().message);
-      return;
+      return Seen::kRefused;
     }
     if (!*kept) {
       filter_out(target, scan, entry);
-      return;
+      return Seen::kFiltered;
     }
   }
   if (entry != nullptr) {
     observe_known(target, scan, *entry, item, parent, text, content);
-  } else if (const auto* old = scan.index.find_uid(uid_hash(item.uid));
-             old != nullptr && !target.left.contains(old->row)) {
-    // Perhaps renamed: known when the old id proves to be gone. Its children are listed under the row of the old id.
-    scan.deferred[old->row].push_back({{item.native_id, item.uid, JsonText(text)}, parent});
-    queue_children(scan, old->row, item.native_id, text);
   } else {
-    observe_new(target, scan, item, parent, text, content);
+    observe_unknown(target, scan, item, parent, text, content);
   }
+  return Seen::kKept;
+}
+
+void Run::observe_unknown(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
+                          const Hash128& content) {
+  const auto* old = scan.index.find_uid(uid_hash(item.uid));
+  if (old == nullptr || target.left.contains(old->row)) {
+    observe_new(target, scan, item, parent, text, content);
+    return;
+  }
+  // Perhaps renamed: known when the old id proves to be gone.
+  auto& waiting = scan.deferred[old->row];
+  if (waiting.empty()) scan.old_ids.push_back({old->row, 0});
+  waiting.push_back({{item.native_id, item.uid, JsonText(text)}, parent});
 }
 
 void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
@@ -227,21 +244,26 @@ void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId par
   const auto label = label_of(target, scan, text, item.native_id);
   const auto made =
       must(s_.store.insert({scan.row.id, item.native_id, item.uid, label, text, content, parent, s_.clock.wall()}));
+  target.left.erase(made.row);  // it may have come back
   ++scan.counts.fresh;
   s_.events.emit(target.target.ns, "resource.discovered", made.id.value,
                  identity(target, scan, made.id, item.native_id, "\"hash\":\"" + hex(content) + "\""));
-  queue_children(scan, made.row, item.native_id, text);
+  queue_children(scan, made.row);
 }
 
 void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, const Item& item, RowId parent,
                         std::string_view text, const Hash128& content) {
   const auto uid = uid_hash(item.uid);
   if (entry.uid != 0 && uid != 0 && entry.uid != uid) {  // another object under the old id
-    leave_tree(target, entry.row, ResourceState::kVanished, "replaced");
-    observe_new(target, scan, item, parent, text, content);
+    if (scan.deferred.contains(entry.row)) {
+      resolve(target, scan, entry.row, OldId::kGone);
+    } else {
+      leave_tree(target, entry.row, ResourceState::kVanished, "replaced");
+    }
+    observe_unknown(target, scan, item, parent, text, content);
     return;
   }
-  if (entry.content != content || (entry.uid == 0 && uid != 0)) {
+  if (entry.content != content) {
     const auto old = must(s_.store.one(entry.row));
     if (!old) throw StoreFailure({Errc::kStoreUnavailable, "row " + std::to_string(entry.row) + " is gone", {}, 0});
     const auto said = record_change(target, scan, *old, item, text, content);
@@ -251,9 +273,10 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
   } else {
     ++scan.counts.unchanged;
     if (entry.stale) must(s_.store.set_stale(entry.row, false));
+    if (entry.uid == 0 && uid != 0) must(s_.store.set_uid(entry.row, item.uid));
   }
   if (entry.parent != parent) must(s_.store.reparent(entry.row, parent));
-  queue_children(scan, entry.row, item.native_id, text);
+  queue_children(scan, entry.row);
 }
 
 std::string Run::record_change(TargetRun& target, Scan& scan, const ResourceRecord& old, const Item& item,
@@ -270,9 +293,32 @@ void Run::filter_out(TargetRun& target, Scan& scan, const ScanIndex::Entry* entr
   if (entry != nullptr) leave_tree(target, entry->row, ResourceState::kFiltered, "filtered");
 }
 
-void Run::queue_children(Scan& scan, RowId row, std::string_view native_id, std::string_view text) {
-  if (scan.children.empty() || scan.phase != Scan::Phase::kListing) return;
-  scan.parents.push_back({row, std::string(native_id), scan.wants_properties ? JsonText(text) : JsonText{}});
+bool Run::remembered_filtered(Scan& scan, const Item& item) {
+  const auto key = hash128(item.native_id);
+  const auto known = scan.filtered.find(key);
+  if (known == scan.filtered.end()) return false;
+  known->second.seen = true;
+  const bool in_turn = (key.low + scan.row.runs) % kFilteredReadEvery == 0;
+  if (in_turn || known->second.listed != hash128(item.uid).low) return false;
+  ++scan.counts.filtered;
+  return true;
+}
+
+void Run::remember(Scan& scan, const PendingRead& asked, Seen seen) {
+  const auto key = hash128(asked.native_id);
+  const auto known = scan.filtered.find(key);
+  if (seen == Seen::kFiltered) {
+    if (known != scan.filtered.end() && known->second.listed == asked.listed) return;
+    scan.filtered[key] = {asked.listed, true};
+    must(s_.store.put_filtered(scan.row.id, key, asked.listed));
+  } else if (known != scan.filtered.end()) {
+    scan.filtered.erase(known);
+    must(s_.store.drop_filtered(scan.row.id, key));
+  }
+}
+
+void Run::queue_children(Scan& scan, RowId row) {
+  if (!scan.children.empty() && scan.phase == Scan::Phase::kListing) scan.parents.push_back(row);
 }
 
 }  // namespace muster

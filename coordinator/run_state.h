@@ -20,6 +20,8 @@ struct Run::TargetRun {
   FilterSet filters;
   Labels labels;
   std::vector<std::string> types;            // what the plugin says there is on this target; empty: all of the manifest
+  std::vector<std::string> wanted;           // types that were asked for; empty: all
+  bool rereads = false;                      // known objects are read again, nothing is listed
   std::vector<std::unique_ptr<Scan>> scans;  // parents before children
   std::unordered_set<RowId> left;            // rows that left the list in this run
   bool skipped = false;                      // not looked at in this run
@@ -38,10 +40,11 @@ struct Run::Pending {
     std::vector<PendingConfirmation> asked;
     std::vector<std::string> ids;  // of the same order
   };
+  struct OldIds : Confirmations {};
 
   TargetRun* target = nullptr;
   Scan* scan = nullptr;
-  std::variant<Inspection, Page, Reads, Confirmations> what;
+  std::variant<Inspection, Page, Reads, OldIds, Confirmations> what;
 };
 
 }  // namespace muster

@@ -20,7 +20,7 @@ void ScanIndex::clear() {
 
 ScanIndex::Entry* ScanIndex::find(const Hash128& key) {
   const auto it = std::ranges::lower_bound(entries_, key, {}, &Entry::key);
-  return it != entries_.end() && it->key == key ? &*it : nullptr;
+  return it != entries_.end() && it->key == key && !it->moved ? &*it : nullptr;
 }
 
 ScanIndex::Entry* ScanIndex::find_uid(std::uint64_t uid) {
@@ -51,7 +51,7 @@ ScanIndex::Entry* ScanIndex::find_row(RowId row) {
 bool Scan::listed() const {
   const bool parents_known = parent == nullptr || parent == this ? begun : parent->listed();
   return parents_known && (parent == nullptr || parent->parents.empty()) && lists == 0 && reads == 0 &&
-         next_pages.empty() && to_read.empty();
+         next_pages.empty() && to_read.empty() && deferred.empty();
 }
 
 }  // namespace muster

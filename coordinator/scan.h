@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -22,10 +23,12 @@ struct HashOfHash128 {
 class ScanIndex {
  public:
   struct Entry : IndexEntry {
-    bool seen = false;  // listed, or otherwise known to be there, in this run
+    bool seen = false;   // listed, or otherwise known to be there, in this run
+    bool moved = false;  // renamed in this run: `key` is of the id that it had
   };
 
   void load(Store& store, RowId scan);
+  /// The entry that has the id now.
   [[nodiscard]] Entry* find(const Hash128& key);
   /// An entry of that uid that has not been seen yet; none for uid 0.
   [[nodiscard]] Entry* find_uid(std::uint64_t uid);
@@ -58,10 +61,19 @@ struct ScanCounts {
                 skipped = 0, renamed = 0;
 };
 
+inline constexpr std::size_t kMaxDeferred = 10'000;  // ids that may be renamed, before listing pauses
+
 struct PendingRead {
   std::string native_id;
   RowId parent = 0;
+  std::uint64_t listed = 0;  // hash of what the list said of it
   int failures = 0;
+};
+
+/// An id that the filters left out when it was last read.
+struct FilteredId {
+  std::uint64_t listed = 0;  // hash of what the list said of it then
+  bool seen = false;         // in this run
 };
 
 /// A row whose id is to be read, to see whether the object is still there.
@@ -78,8 +90,8 @@ struct Deferred {
 
 /// The scan of one type in one target during one run.
 struct Scan {
-  /// kSettling asks for the old ids of what was perhaps renamed, kConfirming for what was not listed.
-  enum class Phase : std::uint8_t { kListing, kSettling, kConfirming, kDone };
+  /// kConfirming asks for what was not listed.
+  enum class Phase : std::uint8_t { kListing, kSettled, kConfirming, kDone };
 
   const TypeDescriptor* type = nullptr;
   ScanRow row;
@@ -90,17 +102,21 @@ struct Scan {
   Phase phase = Phase::kListing;
   ScanIndex index;
   std::unordered_set<Hash128, HashOfHash128> fresh;  // ids first seen in this run
-  std::deque<ParentRef> parents;                     // objects of this type whose children wait to be listed
+  std::vector<RowId> parents;                        // objects of this type whose children wait to be listed
   std::deque<std::pair<std::shared_ptr<Listing>, std::string>> next_pages;  // held back until reads have caught up
   std::deque<PendingRead> to_read;
   std::map<RowId, std::vector<Deferred>> deferred;  // by the row of the old id
-  std::deque<PendingConfirmation> to_confirm;       // of this phase
-  std::size_t lists = 0, reads = 0, confirms = 0;   // jobs on their way
-  bool begun = false;                               // the index is loaded, the first page asked for
-  bool listed_any = false;                          // some page came
-  bool listing_failed = false;                      // something could not be listed: absence proves nothing
-  bool complete = false;                            // set at the end
-  bool same_filters = false;                        // the rows were judged by the filters of this run before
+  std::deque<PendingConfirmation> old_ids;          // of `deferred`, to be asked for
+  std::deque<PendingConfirmation> to_confirm;
+  std::unordered_map<Hash128, FilteredId, HashOfHash128> filtered;  // by id, for types that are read
+  std::size_t next_known = 0;                                       // of the index, to be read again
+  std::size_t lists = 0, reads = 0, confirms = 0;                   // jobs on their way
+  bool begun = false;                                               // the index is loaded, the first page asked for
+  bool listed_any = false;                                          // some page came
+  bool listing_failed = false;  // something could not be listed: absence proves nothing
+  bool complete = false;        // set at the end
+  bool reads_items = false;     // the list gives ids only
+  bool same_filters = false;    // the rows were judged by the filters of this run before
   ScanCounts counts;
 
   /// All ids of this type are known and read.

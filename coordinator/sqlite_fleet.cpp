@@ -42,7 +42,8 @@ ScanRow scan_of(const sqlite::Rows& rows) {
           .stale = rows.flag(3),
           .last_complete = rows.optional_time(4),
           .last_run = RunId(rows.string(5)),
-          .filters = rows.string(6)};
+          .filters = rows.string(6),
+          .runs = static_cast<std::uint64_t>(rows.integer(7))};
 }
 
 Result<std::vector<ScanRow>> scans_of(sqlite::Rows rows) {
@@ -107,7 +108,8 @@ Result<std::vector<ScanRow>> SqliteStore::scans(const TargetId& target) {
 }
 
 Result<void> SqliteStore::put_scan(const ScanRow& scan) {
-  const auto written = write(sql::put_scan, scan.id, scan.stale, scan.last_complete, scan.last_run.value, scan.filters);
+  const auto written =
+      write(sql::put_scan, scan.id, scan.stale, scan.last_complete, scan.last_run.value, scan.filters, scan.runs);
   if (!failed_ && written == 0) return Error{.code = Errc::kNotFound, .message = "no scan " + std::to_string(scan.id)};
   return status();
 }
@@ -144,6 +146,11 @@ Result<std::vector<RunRow>> SqliteStore::runs(const RunId& before, std::size_t l
 
 Result<std::vector<RunRow>> SqliteStore::unfinished_runs() {
   return runs_of(select(sql::select_unfinished_runs));
+}
+
+Result<void> SqliteStore::prune_runs(std::size_t keep) {
+  write(sql::prune_runs, keep);
+  return status();
 }
 
 Result<void> SqliteStore::put_manifest(const ManifestRow& manifest) {

@@ -203,6 +203,33 @@ Result<void> SqliteStore::set_stale(RowId row, bool stale) {
   return status();
 }
 
+Result<void> SqliteStore::set_uid(RowId row, std::string_view uid) {
+  write(sql::set_uid, row, uid);
+  return status();
+}
+
+Result<void> SqliteStore::load_filtered(RowId scan,
+                                        const std::function<void(const Hash128& id, std::uint64_t listed)>& sink) {
+  auto rows = select(sql::select_filtered, scan);
+  while (rows.next()) sink(from_bytes(rows.text(0)), static_cast<std::uint64_t>(rows.integer(1)));
+  return rows.result();
+}
+
+Result<void> SqliteStore::put_filtered(RowId scan, const Hash128& id, std::uint64_t listed) {
+  write(sql::put_filtered, scan, HashBytes(id).blob(), listed);
+  return status();
+}
+
+Result<void> SqliteStore::drop_filtered(RowId scan, const Hash128& id) {
+  write(sql::drop_filtered, scan, HashBytes(id).blob());
+  return status();
+}
+
+Result<void> SqliteStore::clear_filtered(RowId scan) {
+  write(sql::clear_filtered, scan);
+  return status();
+}
+
 Result<std::vector<RowId>> SqliteStore::descendants(RowId row) {
   std::vector<RowId> found;
   std::unordered_set<RowId> known{row};  // parents that a system reports in a circle must not keep this going

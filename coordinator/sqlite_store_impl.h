@@ -59,6 +59,7 @@ class SqliteStore final : public Store {
   Result<void> reparent(RowId row, RowId parent) override;
   Result<void> leave(RowId row, ResourceState state, std::string_view cause, WallTime at) override;
   Result<void> set_stale(RowId row, bool stale) override;
+  Result<void> set_uid(RowId row, std::string_view uid) override;
   Result<std::vector<RowId>> descendants(RowId row) override;
   Result<RowId> find(RowId scan, std::string_view native_id) override;
   Result<std::optional<ResourceRecord>> one(RowId row) override;
@@ -68,6 +69,12 @@ class SqliteStore final : public Store {
   Result<void> query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) override;
   Result<std::vector<HistoryEntry>> history(RowId row) override;
   Result<std::optional<JsonText>> properties_at(RowId row, WallTime at) override;
+
+  Result<void> load_filtered(RowId scan,
+                             const std::function<void(const Hash128& id, std::uint64_t listed)>& sink) override;
+  Result<void> put_filtered(RowId scan, const Hash128& id, std::uint64_t listed) override;
+  Result<void> drop_filtered(RowId scan, const Hash128& id) override;
+  Result<void> clear_filtered(RowId scan) override;
 
   Result<std::uint64_t> append_event(const EventRow& event) override;
   Result<std::vector<EventRow>> events(std::uint64_t after, std::size_t limit) override;
@@ -81,6 +88,7 @@ class SqliteStore final : public Store {
   Result<std::optional<RunRow>> run(const RunId& id) override;
   Result<std::vector<RunRow>> runs(const RunId& before, std::size_t limit) override;
   Result<std::vector<RunRow>> unfinished_runs() override;
+  Result<void> prune_runs(std::size_t keep) override;
   Result<void> put_manifest(const ManifestRow& manifest) override;
   Result<std::vector<ManifestRow>> manifests() override;
 

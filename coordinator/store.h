@@ -56,7 +56,8 @@ struct ScanRow {
   bool stale = false;                     // the last run could not list it at all: all its rows count as stale
   std::optional<WallTime> last_complete;  // end of the last complete scan
   RunId last_run;
-  std::string filters;  // version of the filters that the rows were judged by; empty: unknown
+  std::string filters;     // version of the filters that the rows were judged by; empty: unknown
+  std::uint64_t runs = 0;  // that used the memory of filtered ids
 };
 
 enum class ResourceState : std::uint8_t { kPresent, kStale, kMissing, kVanished, kFiltered };
@@ -142,7 +143,7 @@ struct RunRow {
   RunId id;
   std::string state;    // queued, running, complete, partial, failed
   std::string trigger;  // start, interval, user, drift
-  JsonText scope;       // {"targets":[…],"types":[…]}
+  JsonText scope;       // RunScope::json()
   std::optional<WallTime> started_at, finished_at;
   JsonText report;  // the contract's report object; {} while it runs
 };
@@ -197,6 +198,7 @@ class Store {
   /// The row leaves the list: `state` kVanished or kFiltered (kMissing keeps it listed); history cause `cause`.
   virtual Result<void> leave(RowId row, ResourceState state, std::string_view cause, WallTime at) = 0;
   virtual Result<void> set_stale(RowId row, bool stale) = 0;
+  virtual Result<void> set_uid(RowId row, std::string_view uid) = 0;
   /// Rows below `row`, any depth, that are present, stale or missing: nearest first.
   virtual Result<std::vector<RowId>> descendants(RowId row) = 0;
   /// Row of a present, stale or missing resource; 0 when there is none.
@@ -212,6 +214,13 @@ class Store {
   virtual Result<std::vector<HistoryEntry>> history(RowId row) = 0;
   /// Properties as they were at `at`; none before the first sight.
   virtual Result<std::optional<JsonText>> properties_at(RowId row, WallTime at) = 0;
+
+  // ids of a scan that its filters left out: what the list said of each (a hash) when it was read last
+  virtual Result<void> load_filtered(RowId scan,
+                                     const std::function<void(const Hash128& id, std::uint64_t listed)>& sink) = 0;
+  virtual Result<void> put_filtered(RowId scan, const Hash128& id, std::uint64_t listed) = 0;
+  virtual Result<void> drop_filtered(RowId scan, const Hash128& id) = 0;
+  virtual Result<void> clear_filtered(RowId scan) = 0;
 
   // events (the outbox)
   virtual Result<std::uint64_t> append_event(const EventRow& event) = 0;  // the sequence it got
@@ -230,6 +239,8 @@ class Store {
   /// Newest first; `before` empty for the first page.
   virtual Result<std::vector<RunRow>> runs(const RunId& before, std::size_t limit) = 0;
   virtual Result<std::vector<RunRow>> unfinished_runs() = 0;
+  /// Drops all but the newest `keep` runs.
+  virtual Result<void> prune_runs(std::size_t keep) = 0;
   virtual Result<void> put_manifest(const ManifestRow& manifest) = 0;
   virtual Result<std::vector<ManifestRow>> manifests() = 0;  // oldest first
 

@@ -1,4 +1,5 @@
 #include "reply.capnp.h"
+#include "schema/utf8.h"
 #include "schema/wire.h"
 
 namespace muster {
@@ -6,6 +7,8 @@ namespace wire {
 
 static_assert(static_cast<int>(MutationStatus::PENDING) == static_cast<int>(muster::MutationStatus::kPending));
 static_assert(static_cast<int>(Verdict::LATER) == static_cast<int>(muster::Verdict::kLater));
+
+constexpr std::size_t kMaxErrorBytes = 4 * 1024;
 
 /// Codes of one process only never travel: to the other side they are a failure without a reason it knows.
 std::uint16_t travelling_code(const Error& error) {
@@ -16,14 +19,20 @@ std::uint16_t travelling_code(const Error& error) {
 
 void put(const Error& value, Failure::Builder to) {
   to.setCode(travelling_code(value));
-  to.setMessage(text(value.message));
+  if (value.message.size() > kMaxErrorBytes) {
+    to.setMessage(text(std::string(utf8_prefix(value.message, kMaxErrorBytes))));
+  } else {
+    to.setMessage(text(value.message));
+  }
   to.setRetryAfterMs(millis(value.retry_after));
 }
 
 Error get(Failure::Reader from) {
+  auto message = get_text(from.getMessage(), "Failure.message");
+  message.resize(utf8_prefix(message, kMaxErrorBytes).size());
   const auto number = from.getCode();
   const bool known = number < kFirstLocalCode && !errc_name(static_cast<Errc>(number)).empty();
-  return {known ? static_cast<Errc>(number) : Errc::kInternalFailure, get_text(from.getMessage(), "Failure.message"),
+  return {known ? static_cast<Errc>(number) : Errc::kInternalFailure, std::move(message),
           Millis{from.getRetryAfterMs()}, known ? std::uint16_t{0} : number};
 }
 

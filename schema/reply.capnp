@@ -50,7 +50,7 @@ struct JobResult {
 
 struct Failure {
   code @0 :UInt16;          # errors.capnp
-  message @1 :Text;         # for people; at most 4 KiB; no secret
+  message @1 :Text;         # for people; at most 4 KiB, cut beyond; no secret
   retryAfterMs @2 :UInt32;  # hint; 0 = none
 }
 

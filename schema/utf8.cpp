@@ -49,4 +49,10 @@ bool valid_utf8(std::string_view text) {
   return true;
 }
 
+std::string_view utf8_prefix(std::string_view text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  while (max_bytes > 0 && (static_cast<Byte>(text[max_bytes]) & 0xc0U) == 0x80) --max_bytes;
+  return text.substr(0, max_bytes);
+}
+
 }  // namespace muster

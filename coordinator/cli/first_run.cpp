@@ -15,6 +15,7 @@ namespace {
 
 constexpr Millis kPatience{1000};  // for one answer: what is slow is asked again
 constexpr Millis kPoll{100};
+constexpr std::ptrdiff_t kProblemsShown = 20;
 
 /// Asks until `use` is content with an answer or `stop` is asked for.
 void ask_until(const std::stop_token& stop, Client& client, const char* verb, const Json& request,
@@ -81,7 +82,12 @@ void FirstRun::watch(const std::stop_token& stop, const Config& config, Screen& 
     if (!finished->has_value()) return;
     const Json run = Json::parse(**finished);
     result = run_status(run);
-    for (const Json& problem : run.value("problems", Json::array())) {
+    const Json problems = run.value("problems", Json::array());
+    for (const Json& problem : problems) {
+      if (&problem - &problems.front() == kProblemsShown) {
+        note(screen, "and more problems: muster run " + id);
+        break;
+      }
       note(screen, escape("problem: " + field(problem, "target") + " " + field(problem, "type") + " " +
                           field(problem, "code") + ": " + field(problem, "message")));
     }

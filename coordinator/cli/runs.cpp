@@ -67,10 +67,13 @@ void show_run(Screen& screen, const Json& run) {
   const Json problems = run.value("problems", Json::array());
   if (problems.empty()) return;
   screen.out << "\nproblems:\n";
-  write_table(
-      screen,
-      {column("TARGET", "target"), column("TYPE", "type"), column("CODE", "code"), column("MESSAGE", "message")},
-      problems);
+  write_table(screen,
+              {column("TARGET", "target"), column("TYPE", "type"), column("CODE", "code"), column("PLUGIN", "plugin"),
+               column("JOB", "job"), column("MESSAGE", "message")},
+              problems);
+  if (const auto more = run.value("more_problems", std::uint64_t{0}); more > 0) {
+    screen.out << "and " << more << " more, which are in the log only\n";
+  }
 }
 
 }  // namespace

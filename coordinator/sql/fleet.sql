@@ -25,7 +25,7 @@ SET name = excluded.name, ns = excluded.ns, pool = excluded.pool, config = exclu
 
 -- `?1` id of the target; `?2` type, empty: all
 -- name: select_scans
-SELECT s.row, t.id, s.type, s.stale, s.last_complete, s.last_run, s.filters
+SELECT s.row, t.id, s.type, s.stale, s.last_complete, s.last_run, s.filters, s.runs
 FROM targets t JOIN scans s ON s.target = t.row
 WHERE t.id = ?1 AND (?2 = '' OR s.type = ?2) ORDER BY s.type;
 
@@ -33,7 +33,7 @@ WHERE t.id = ?1 AND (?2 = '' OR s.type = ?2) ORDER BY s.type;
 INSERT INTO scans (target, type) SELECT row, ?2 FROM targets WHERE id = ?1;
 
 -- name: put_scan
-UPDATE scans SET stale = ?2, last_complete = ?3, last_run = ?4, filters = ?5 WHERE row = ?1;
+UPDATE scans SET stale = ?2, last_complete = ?3, last_run = ?4, filters = ?5, runs = ?6 WHERE row = ?1;
 
 -- `?1` name of the target, `?2` type; empty: any
 -- name: find_scans
@@ -87,6 +87,11 @@ WHERE id < CASE ?1 WHEN '' THEN '~' ELSE ?1 END ORDER BY id DESC LIMIT ?2;
 -- name: select_unfinished_runs
 SELECT id, state, trigger, scope, started_at, finished_at, report FROM runs
 WHERE state IN ('queued', 'running') ORDER BY id;
+
+-- `?1` how many are kept
+-- name: prune_runs
+DELETE FROM runs WHERE id < (SELECT id FROM runs ORDER BY id DESC LIMIT 1 OFFSET ?1 - 1)
+AND state NOT IN ('queued', 'running');
 
 -- name: put_manifest
 INSERT INTO manifests (hash, encoded, first_seen) VALUES (?1, ?2, ?3) ON CONFLICT (hash) DO NOTHING;

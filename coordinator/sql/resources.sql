@@ -85,6 +85,26 @@ WHERE row = ?1 AND state = 0;
 -- name: mark_present
 UPDATE resources SET state = 0, last_seen = NULL WHERE row = ?1 AND state IN (1, 2);
 
+-- name: set_uid
+UPDATE resources SET uid = ?2 WHERE row = ?1;
+
+-- `?1` scan
+-- name: select_filtered
+SELECT id, listed FROM filtered WHERE scan = ?1;
+
+-- `?1` scan
+-- name: put_filtered
+INSERT INTO filtered (scan, id, listed) VALUES (?1, ?2, ?3)
+ON CONFLICT (scan, id) DO UPDATE SET listed = excluded.listed;
+
+-- `?1` scan
+-- name: drop_filtered
+DELETE FROM filtered WHERE scan = ?1 AND id = ?2;
+
+-- `?1` scan
+-- name: clear_filtered
+DELETE FROM filtered WHERE scan = ?1;
+
 -- name: unmark_stale
 UPDATE resources SET state = 0, last_seen = NULL WHERE row = ?1 AND state = 1;
 

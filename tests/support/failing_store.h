@@ -46,6 +46,16 @@ class FailingStore final : public Store {
     return write(store_->leave(row, state, cause, at));
   }
   Result<void> set_stale(RowId row, bool stale) override { return write(store_->set_stale(row, stale)); }
+  Result<void> set_uid(RowId row, std::string_view uid) override { return write(store_->set_uid(row, uid)); }
+  Result<void> load_filtered(RowId scan, const std::function<void(const Hash128&, std::uint64_t)>& sink) override {
+    return store_->load_filtered(scan, sink);
+  }
+  Result<void> put_filtered(RowId scan, const Hash128& id, std::uint64_t listed) override {
+    return write(store_->put_filtered(scan, id, listed));
+  }
+  Result<void> drop_filtered(RowId scan, const Hash128& id) override { return write(store_->drop_filtered(scan, id)); }
+  Result<void> clear_filtered(RowId scan) override { return write(store_->clear_filtered(scan)); }
+  Result<void> prune_runs(std::size_t keep) override { return write(store_->prune_runs(keep)); }
   Result<std::vector<RowId>> descendants(RowId row) override { return store_->descendants(row); }
   Result<RowId> find(RowId scan, std::string_view native_id) override { return store_->find(scan, native_id); }
   Result<std::optional<ResourceRecord>> one(RowId row) override { return store_->one(row); }

@@ -73,6 +73,51 @@ TEST_CASE_METHOD(IdentityFixture, "two ids with one uid that are both there are 
   CHECK(resource_events() == Strings{"discovered:link"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "a renamed object takes the id of one that vanished long ago") {
+  system.add("NS::Box", {.id = "z", .uid = "u-z"});
+  start_discovered();
+  system.remove("NS::Box", "z");
+  discover();
+  REQUIRE(state_of("NS::Box", "z") == "vanished");
+  events();
+  const auto before = row("NS::Box", "a").id;
+  system.thing("NS::Box", "a").id = "z";
+  CHECK(discover()["state"] == "complete");
+  CHECK(coordinator->status().store_failures == 0);
+  CHECK(listed("NS::Box") == Strings{"b", "z"});
+  CHECK(state_of("NS::Box", "z") == "present");
+  const auto all = api("resources", {{"type", "NS::Box"}, {"text", "z"}});
+  REQUIRE(all["items"].size() == 1);
+  CHECK(all["items"][0]["id"] == before.value);
+}
+
+TEST_CASE_METHOD(IdentityFixture, "objects that swapped their ids are both there") {
+  start_discovered();
+  std::swap(system.thing("NS::Box", "a").uid, system.thing("NS::Box", "b").uid);
+  CHECK(discover()["state"] == "complete");
+  CHECK(listed("NS::Box") == Strings{"a", "b"});
+  CHECK(row("NS::Box", "a").uid == "u-b");
+  CHECK(row("NS::Box", "b").uid == "u-a");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "an id that goes from one object to another loses neither of them") {
+  system.list_properties = GENERATE(false, true);
+  start_discovered();
+  system.things["NS::Box"] = {{.id = "b", .uid = "u-a"}, {.id = "c", .uid = "u-b"}};
+  CHECK(discover()["state"] == "complete");
+  CHECK(listed("NS::Box") == Strings{"b", "c"});
+  CHECK(row("NS::Box", "b").uid == "u-a");
+  CHECK(row("NS::Box", "c").uid == "u-b");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "nor does it when the new place of the one is listed before its successor") {
+  system.list_properties = true;
+  start_discovered();
+  system.things["NS::Box"] = {{.id = "c", .uid = "u-b"}, {.id = "b", .uid = "u-a"}};
+  CHECK(discover()["state"] == "complete");
+  CHECK(listed("NS::Box") == Strings{"b", "c"});
+}
+
 TEST_CASE_METHOD(IdentityFixture, "a tree that was renamed is renamed as a whole") {
   manifest = test::make_manifest({{"NS::Dir", "NS::Dir"}});
   system.add("NS::Dir", {.id = "/", .uid = "0"});

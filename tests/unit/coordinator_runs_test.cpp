@@ -60,7 +60,7 @@ TEST_CASE_METHOD(RunsFixture, "a trigger during a run gives the run that follows
   CHECK(report["scans"].size() == 2);  // what both of them asked for
 }
 
-TEST_CASE_METHOD(RunsFixture, "a trigger of named targets is not lost in a waiting run over all", "[!shouldfail]") {
+TEST_CASE_METHOD(RunsFixture, "a trigger of named targets is not lost in a waiting run over all") {
   add_target("hidden").discover = false;
   start();
   const auto asked = api("discover", {{"targets", {"hidden"}}});  // joins the run of the start, which waits for workers
@@ -163,8 +163,7 @@ TEST_CASE_METHOD(RunsFixture, "a run that was cut off after it stored something 
   for (const auto* id : {"a", "b", "c"}) CHECK(row("NS::Box", id).version == 1);
 }
 
-TEST_CASE_METHOD(RunsFixture, "several runs that did not end are made one, and each of them ends with a whole report",
-                 "[!shouldfail]") {
+TEST_CASE_METHOD(RunsFixture, "several runs that did not end are made one, and each of them ends with a whole report") {
   start_discovered();
   hold_lists();
   const auto first = api("discover");

@@ -18,6 +18,8 @@ using namespace muster;
 
 namespace {
 
+constexpr std::int64_t kVersion = 2;  // of the newest migration
+
 class SqliteFixture {
  public:
   std::string path() { return (directory_.path() / "deep" / "folder" / "store.db").string(); }
@@ -81,7 +83,7 @@ TEST_CASE_METHOD(SqliteFixture, "a new file is made with its folders, for its ow
     CHECK((status.st_mode & 0777) == 0600);
   }
   store.reset();
-  CHECK(outside("PRAGMA user_version") == 1);
+  CHECK(outside("PRAGMA user_version") == kVersion);
   CHECK(outside("PRAGMA application_id") == 0x4d757374);
   CHECK(outside("SELECT count(*) FROM pragma_table_info('runs') WHERE name IN ('owner', 'epoch')") == 2);
   CHECK(outside("SELECT count(*) FROM pragma_table_info('targets') WHERE name IN ('owner', 'epoch')") == 2);
@@ -137,13 +139,33 @@ TEST_CASE_METHOD(SqliteFixture, "a file of another kind is refused and left alon
 
 TEST_CASE_METHOD(SqliteFixture, "a store of a newer version is refused, and opens again when it is none") {
   { auto store = std::move(open().value()); }
-  outside("PRAGMA user_version = 2");
+  outside("PRAGMA user_version = 99");
   const auto refused = open();
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::kIncompatible);
   CHECK(refused.error().message.find("newer") != std::string::npos);
-  outside("PRAGMA user_version = 1");
+  outside("PRAGMA user_version = " + std::to_string(kVersion));
   CHECK(open());
+}
+
+TEST_CASE_METHOD(SqliteFixture, "a store of the first version is brought up to date, with what it holds") {
+  RowId scan = 0;
+  {
+    auto store = std::move(open().value());
+    scan = make_scan(*store);
+    put(*store, scan, "kept");
+    store->commit().value();
+  }
+  outside("DROP TABLE filtered");
+  outside("ALTER TABLE scans DROP COLUMN runs");
+  outside("PRAGMA user_version = 1");
+  auto store = std::move(open().value());
+  CHECK(store->find(scan, "kept").value() != 0);
+  store->put_filtered(scan, hash128("x"), 7).value();
+  store->commit().value();
+  store.reset();
+  CHECK(outside("PRAGMA user_version") == kVersion);
+  CHECK(outside("SELECT listed FROM filtered") == 7);
 }
 
 TEST_CASE_METHOD(SqliteFixture, "an empty file becomes a store") {

@@ -1,0 +1,192 @@
+// Whatever comes in on any of its subjects: a coordinator counts it, answers where an answer is due, and goes on.
+#include <catch2/catch.hpp>
+
+#include "support/coordinator_fixture.h"
+
+using namespace muster;
+using test::CoordinatorFixture;
+using test::FakeWorker;
+
+namespace {
+
+struct HostileFixture : CoordinatorFixture {
+  HostileFixture() {
+    system.add("NS::Box", {.id = "a"});
+    system.add("NS::Item", {.id = "a1", .parent = "a"});
+  }
+  void send(const std::string& subject, const std::string& data, const std::string& reply = {}) {
+    user->publish({subject, reply, data, {}}).value();
+  }
+  [[nodiscard]] std::string reply_subject(const std::string& token) const {
+    return Subjects().reply("NS", coordinator->status().id, Token(token));
+  }
+  std::uint64_t malformed() { return api("status")["malformed"]; }
+  /// The fleet works as if nothing had been.
+  void check_alive() {
+    CHECK(discover()["state"] == "complete");
+    CHECK(listed("NS::Box").size() == 1);
+  }
+};
+
+std::string random_bytes(Random& random, std::size_t limit) {
+  std::string bytes(random.below(limit), '\0');
+  for (auto& byte : bytes) byte = static_cast<char>(random.below(256));
+  return bytes;
+}
+
+/// A request that begins so, and goes on with very many arrays in each other.
+std::string deep(const std::string& before) {
+  constexpr std::size_t kDepth = 200'000;
+  return before + std::string(kDepth, '[') + std::string(kDepth, ']') + (before.empty() ? "" : "}");
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(HostileFixture, "bytes that are no message are counted on every subject, and never fatal") {
+  start_discovered();
+  const Subjects subjects;
+  SeededRandom noise(7);
+  std::uint64_t sent = 0;
+  for (int i = 0; i < 100; ++i) {
+    for (const auto& subject :
+         {reply_subject("t"), subjects.result("NS"), subjects.announce("NS"), subjects.heartbeat("NS")}) {
+      send(subject, "\xff" + random_bytes(noise, 200), user->inbox() + ".ignored");
+      ++sent;
+    }
+  }
+  settle();
+  CHECK(malformed() == sent);
+  check_alive();
+}
+
+TEST_CASE_METHOD(HostileFixture, "messages that are cut short or bent are never fatal") {
+  start_discovered();
+  const Subjects subjects;
+  const auto& worker = *workers[0];
+  Heartbeat beat;
+  beat.worker = WorkerId("w1");
+  beat.ns = "NS";
+  beat.running = {{JobId("j"), Token("t")}};
+  const JobReply reply{store->fleet(),
+                       JobId("j"),
+                       Token("t"),
+                       WorkerId("w1"),
+                       1,
+                       1,
+                       JobResult(ListResult{{{"a", "u", "{}"}}, "next", {{"b", Error{}}}, 1})};
+  const std::vector<std::pair<std::string, Bytes>> messages{{subjects.announce("NS"), encode(worker.announcement)},
+                                                            {subjects.heartbeat("NS"), encode(beat)},
+                                                            {reply_subject("t"), encode(reply)},
+                                                            {subjects.result("NS"), encode(reply)}};
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SeededRandom noise(seed);
+    for (const auto& [subject, whole] : messages) {
+      auto bent = whole;
+      for (auto flips = noise.below(4); flips > 0; --flips) {
+        bent[noise.below(bent.size())] = static_cast<char>(noise.below(256));
+      }
+      if (noise.below(2) == 0) bent.resize(noise.below(bent.size()));
+      send(subject, bent);
+    }
+    settle();
+  }
+  // Some of them were good announcements of workers that never were: those fall silent and go.
+  advance(std::chrono::minutes(3));
+  check_alive();
+}
+
+TEST_CASE_METHOD(HostileFixture, "requests that are no requests are answered, and never fatal") {
+  start_discovered();
+  SeededRandom noise(3);
+  for (int i = 0; i < 50; ++i) {
+    const auto answer = Json::parse(api_text("resources", "\xff" + random_bytes(noise, 100)));
+    CHECK(answer["error"]["code"] == "INVALID_REQUEST");
+  }
+  send("muster.api.discover", R"({"api":1})");  // nobody wants the answer
+  settle();
+  check_alive();
+}
+
+TEST_CASE_METHOD(HostileFixture, "a request of any depth is answered") {
+  start_discovered();
+  for (const auto* before : {"", R"({"x":)", R"({"api":1,"targets":)", R"({"api":1,"types":)"}) {
+    CHECK_NOTHROW(Json::parse(api_text("discover", deep(before))));
+  }
+  CHECK_NOTHROW(Json::parse(api_text("resources", deep(R"({"api":1,"limit":)"))));
+  check_alive();
+}
+
+// Hidden while it ends the process: a failure by stack overflow cannot be expected as others can.
+TEST_CASE_METHOD(HostileFixture, "a request whose api version is of any depth is answered", "[.crashes]") {
+  start_discovered();
+  CHECK_NOTHROW(Json::parse(api_text("discover", deep(R"({"api":)"))));
+  check_alive();
+}
+
+TEST_CASE_METHOD(HostileFixture, "a verb that is no text is refused with an answer that is JSON") {
+  start_discovered();
+  CHECK_NOTHROW(Json::parse(api_text("v\xff\xfe", "{}")));
+}
+
+TEST_CASE_METHOD(HostileFixture, "a result that nobody waits for is refused, so that its worker can forget it") {
+  start_discovered();
+  auto bus_of_worker = broker.connect("other");
+  bus_of_worker->subscribe(bus_of_worker->inbox() + ".>").value();
+  for (const auto& fleet : {store->fleet(), FleetId("another")}) {
+    const JobReply reply{fleet, JobId("j"), Token("t"), WorkerId("w9"), 1, 1, JobResult(MutationResult{})};
+    bus_of_worker->publish({"muster.result.NS", bus_of_worker->inbox() + ".ack", encode(reply), {}}).value();
+    settle();
+    std::vector<Message> inbox;
+    bus_of_worker->receive(inbox, 10);
+    REQUIRE(inbox.size() == 1);
+    const auto ack = decode<ResultAck>(inbox[0].data).value();
+    CHECK(ack.job == JobId("j"));
+    CHECK(ack.token == Token("t"));
+    CHECK(ack.verdict == Verdict::kRefused);
+    CHECK_FALSE(ack.reason.empty());
+  }
+}
+
+TEST_CASE_METHOD(HostileFixture, "an error of any size makes no event larger than 64 KiB") {
+  start_discovered();
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kAccessDenied, std::string(300'000, 'e'), {}, 0});
+  };
+  discover();
+  for (const auto& message : event_messages) CHECK(message.data.size() <= 64 * 1024);
+  const auto report = last_report();
+  CHECK(report["state"] == "partial");
+}
+
+TEST_CASE_METHOD(HostileFixture, "problems of any number and size leave a run's report readable") {
+  start_discovered();
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const auto* list = std::get_if<ListJob>(&job.operation);
+    if (list == nullptr || job.type != "NS::Box") return {};
+    const auto number = list->page_token.empty() ? 0 : std::stoi(list->page_token);
+    ListResult page;
+    for (int i = 0; i < 400; ++i) page.problems.push_back({"id", {Errc::kAccessDenied, std::string(2000, 'e'), {}, 0}});
+    if (number < 4) page.next_page_token = std::to_string(number + 1);
+    return JobResult(std::move(page));
+  };
+  const auto asked = api("discover");
+  finish_runs();
+  const auto report = api("run", {{"run", asked["run"]}});
+  REQUIRE_FALSE(report.contains("error"));
+  CHECK(report["state"] == "partial");
+  CHECK_FALSE(api("runs").contains("error"));
+}
+
+TEST_CASE_METHOD(HostileFixture, "a type without a schema has an answer that is JSON") {
+  manifest.types[0].schema.clear();
+  manifest.types[1].schema = "{broken";
+  start_discovered();
+  CHECK_NOTHROW(Json::parse(api_text("schema", R"({"api":1,"type":"NS::Box"})")));
+  CHECK_NOTHROW(Json::parse(api_text("schema", R"({"api":1,"type":"NS::Item"})")));
+}
+
+TEST_CASE_METHOD(HostileFixture, "a cursor that is none is refused instead of beginning again") {
+  start_discovered();
+  CHECK(api("resources", {{"cursor", "nonsense"}}).contains("error"));
+}

@@ -1,0 +1,200 @@
+// What a run does not read, and what is read without a listing: ids that were filtered out before, and drift.
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "coordinator/run_scope.h"
+#include "support/coordinator_fixture.h"
+
+using namespace muster;
+using test::CoordinatorFixture;
+using Strings = std::vector<std::string>;
+
+namespace {
+
+struct RereadsFixture : CoordinatorFixture {
+  RereadsFixture() {
+    system.add("NS::Box", {.id = "a", .properties = R"({"kind":"big"})", .uid = "u-a"});
+    system.add("NS::Box", {.id = "b", .properties = R"({"kind":"small"})", .uid = "u-b"});
+  }
+  void leave_out(const std::string& kind) {
+    config.targets[0].filters = {
+        {{"NS::Box"}, {PropertyMatch{"$.kind", MatchOp::kEq, "\"" + kind + "\""}}, FilterAction::kExclude}};
+  }
+  /// Native ids that were asked for since the last call, sorted.
+  Strings read_ids() {
+    Strings ids;
+    for (const auto& job : workers.at(0)->asked<ReadJob>()) {
+      const auto& asked = std::get<ReadJob>(job.operation).native_ids;
+      ids.insert(ids.end(), asked.begin(), asked.end());
+    }
+    workers.at(0)->jobs.clear();
+    std::ranges::sort(ids);
+    return ids;
+  }
+  std::size_t jobs_of_list() { return workers.at(0)->asked<ListJob>().size(); }
+  Json next_run_of(const std::string& trigger) {
+    wait_until([&] {
+      const auto newest = last_report();
+      return newest["trigger"] == trigger && newest["finished_at"].is_string();
+    });
+    return last_report();
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(RereadsFixture, "what the filters left out is not read again in each run, but it is after some") {
+  leave_out("small");
+  start_discovered();
+  CHECK(read_ids() == Strings{"a", "b"});
+  int reads = 0;
+  constexpr int kRuns = 32;
+  for (int i = 0; i < kRuns; ++i) {
+    const auto report = discover();
+    CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
+    CHECK(scan_of(report, "NS::Box")["listed"] == 2);
+    const auto ids = read_ids();
+    reads += static_cast<int>(std::ranges::count(ids, "b"));
+    CHECK(std::ranges::count(ids, "a") == 1);
+  }
+  CHECK(reads == 2);
+}
+
+TEST_CASE_METHOD(RereadsFixture, "another object under an id that was filtered out is read at once") {
+  leave_out("small");
+  start_discovered();
+  discover();
+  read_ids();
+  system.thing("NS::Box", "b") = {.id = "b", .properties = R"({"kind":"big"})", .uid = "u-new"};
+  discover();
+  CHECK(read_ids() == Strings{"a", "b"});
+  CHECK(listed("NS::Box") == Strings{"a", "b"});
+  discover();
+  CHECK(read_ids() == Strings{"a", "b"});
+}
+
+TEST_CASE_METHOD(RereadsFixture,
+                 "what was filtered out is forgotten when it is gone, and when the filters are others") {
+  leave_out("small");
+  start_discovered();
+  SECTION("gone, and back as it was") {
+    system.remove("NS::Box", "b");
+    discover();
+    system.add("NS::Box", {.id = "b", .properties = R"({"kind":"big"})", .uid = "u-b"});
+    discover();
+    CHECK(listed("NS::Box") == Strings{"a", "b"});
+  }
+  SECTION("other filters, and the first ones again") {
+    leave_out("big");
+    restart();
+    finish_runs();
+    CHECK(listed("NS::Box") == Strings{"b"});
+    system.thing("NS::Box", "b").properties = R"({"kind":"huge"})";
+    leave_out("small");
+    restart();
+    finish_runs();
+    CHECK(listed("NS::Box") == Strings{"a", "b"});
+  }
+}
+
+TEST_CASE_METHOD(RereadsFixture, "drift is found by reading what is known, without a listing") {
+  config.discovery_interval = Millis(0);
+  config.drift_interval = Millis(60'000);
+  start_discovered();
+  events();
+  workers[0]->jobs.clear();
+  system.thing("NS::Box", "a").properties = R"({"kind":"huge"})";
+  system.add("NS::Box", {.id = "c"});
+  const auto report = next_run_of("drift");
+  CHECK(report["state"] == "complete");
+  CHECK(scan_of(report, "NS::Box")["read"] == 2);
+  CHECK(scan_of(report, "NS::Box")["changed"] == 1);
+  CHECK(scan_of(report, "NS::Box")["listed"] == 0);
+  CHECK(jobs_of_list() == 0);
+  for (const auto& job : workers[0]->asked<ReadJob>()) CHECK(job.priority == Priority::kDrift);
+  CHECK(resource_events() == Strings{"changed:a"});
+}
+
+TEST_CASE_METHOD(RereadsFixture, "what drift does not find is judged by a listing: it may have another name") {
+  config.discovery_interval = Millis(0);
+  config.drift_interval = Millis(60'000);
+  start_discovered();
+  events();
+  system.thing("NS::Box", "a").id = "z";
+  system.remove("NS::Box", "b");
+  next_run_of("drift");
+  finish_runs();
+  CHECK(resource_events() == Strings{"renamed:z", "vanished:b"});
+  CHECK(listed("NS::Box") == Strings{"z"});
+}
+
+TEST_CASE_METHOD(RereadsFixture, "a drift run that cannot read leaves everything as it is") {
+  config.discovery_interval = Millis(0);
+  config.drift_interval = Millis(60'000);
+  config.retry.attempts = 1;
+  start_discovered();
+  events();
+  workers[0]->on_job = [](const Job& job) -> test::FakeWorker::Behaviour {
+    if (!std::holds_alternative<ReadJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kAccessDenied, "no", {}, 0});
+  };
+  const auto report = next_run_of("drift");
+  CHECK(report["state"] == "partial");
+  CHECK(listed("NS::Box") == Strings{"a", "b"});
+  CHECK(state_of("NS::Box", "a") == "present");
+  CHECK(resource_events().empty());
+}
+
+TEST_CASE_METHOD(RereadsFixture, "a uid that comes later is taken in, and is no change") {
+  system.thing("NS::Box", "a").uid.clear();
+  start_discovered();
+  events();
+  const auto before = row("NS::Box", "a");
+  system.thing("NS::Box", "a").uid = "u-a";
+  discover();
+  CHECK(resource_events().empty());
+  CHECK(row("NS::Box", "a").version == before.version);
+  CHECK(row("NS::Box", "a").uid == "u-a");
+  system.thing("NS::Box", "a").id = "z";
+  discover();
+  CHECK(row("NS::Box", "z").id == before.id);
+}
+
+TEST_CASE("a scope is the union of what was asked for, target by target") {
+  TargetRow shown, hidden;
+  shown.name = "shown";
+  hidden.name = "hidden";
+  shown.ns = hidden.ns = "NS";
+  hidden.discover = false;
+  RunScope scope;
+  CHECK_FALSE(scope.of(shown));
+  scope.add({{}, {"NS::Box"}, Look::kDiscover});
+  CHECK(scope.of(shown)->types == Strings{"NS::Box"});
+  CHECK_FALSE(scope.of(hidden));
+  scope.add({{"hidden"}, {"NS::Item"}, Look::kReread});
+  CHECK(scope.of(hidden)->types == Strings{"NS::Item"});
+  CHECK(scope.of(hidden)->look == Look::kReread);
+  CHECK(scope.of(shown)->look == Look::kDiscover);
+  scope.add({{"hidden"}, {}, Look::kDiscover});
+  CHECK(scope.of(hidden)->types.empty());
+  CHECK(scope.of(hidden)->look == Look::kDiscover);
+  scope.add({{}, {"XX::Other"}, Look::kDiscover});
+  CHECK(scope.of(shown)->types == Strings{"NS::Box"});
+  const auto again = RunScope::parse(scope.json());
+  CHECK(again.json() == scope.json());
+  CHECK(again.of(hidden)->look == Look::kDiscover);
+}
+
+TEST_CASE("a scope of very many parts widens instead of growing") {
+  RunScope scope;
+  for (int i = 0; i < 200; ++i) scope.add({{"t"}, {"NS::T" + std::to_string(i)}, Look::kDiscover});
+  TargetRow target;
+  target.name = "t";
+  target.ns = "NS";
+  REQUIRE(scope.of(target));
+  CHECK(scope.json().size() < 8000);
+  CHECK(scope.of(target)->types.empty());
+  target.name = "u";
+  CHECK_FALSE(scope.of(target));
+}
