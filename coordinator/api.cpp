@@ -57,6 +57,17 @@ std::optional<ResourceState> parse_state(std::string_view name) {
   return std::nullopt;
 }
 
+template <typename T>
+bool parse_cursor(const std::string& cursor, T& at) {
+  const auto* const end = cursor.data() + cursor.size();
+  const auto [stopped, failed] = std::from_chars(cursor.data(), end, at);
+  return failed == std::errc() && stopped == end;
+}
+
+Error not_a_cursor() {
+  return {Errc::kInvalidRequest, "cursor must be `next` of an answer to this verb", {}, 0};
+}
+
 Error unknown(std::string what) {
   return {Errc::kNotFound, std::move(what), {}, 0};
 }
@@ -71,6 +82,24 @@ std::string_view target_state_name(TargetState state, bool reachable) {
       return "removed";
   }
   return "active";
+}
+
+/// A report that no answer has room for, with only as many of its scans, from the given one on, as fit; `next` says
+/// where the others begin. Problems, which have a bound of their own, stand in the first part.
+JsonText part_of_report(const JsonText& text, std::size_t from) {
+  auto report = nlohmann::json::parse(text);
+  auto all = std::move(report["scans"]);
+  auto some = nlohmann::json::array();
+  std::size_t bytes = 0;
+  std::size_t next = from;
+  for (; next < all.size() && bytes < kMaxAnswerBytes / 2; ++next) {
+    bytes += all[next].dump().size();
+    some.push_back(std::move(all[next]));
+  }
+  report["scans"] = std::move(some);
+  if (from > 0) report["problems"] = nlohmann::json::array();
+  report["next"] = next < all.size() ? nlohmann::json(std::to_string(next)) : nlohmann::json();
+  return report.dump();
 }
 
 nlohmann::json operations_of(const TypeDescriptor& type) {
@@ -157,12 +186,7 @@ Result<JsonText> Api::resources(ApiRequest& request, Effects&) {
                  0};
   }
   const auto cursor = request.text("cursor");
-  if (!cursor.empty()) {
-    const auto [end, failed] = std::from_chars(cursor.data(), cursor.data() + cursor.size(), query.after);
-    if (failed != std::errc() || end != cursor.data() + cursor.size()) {
-      return Error{Errc::kInvalidRequest, "cursor must be `next` of an answer to this verb", {}, 0};
-    }
-  }
+  if (!cursor.empty() && !parse_cursor(cursor, query.after)) return not_a_cursor();
   if (request.fault()) return *request.fault();
 
   ItemList items;
@@ -379,7 +403,8 @@ Result<JsonText> Api::runs(ApiRequest& request, Effects&) {
   std::size_t taken = 0;
   for (const auto& row : must(p_.store.runs(before, limit))) {
     if (items.full()) return items.take(before.value);
-    items.add(run_object(row));
+    auto object = run_object(row);
+    items.add(object.size() > kMaxAnswerBytes ? part_of_report(object, 0) : object);
     before = row.id;
     ++taken;
   }
@@ -388,10 +413,14 @@ Result<JsonText> Api::runs(ApiRequest& request, Effects&) {
 
 Result<JsonText> Api::run(ApiRequest& request, Effects&) {
   const auto id = request.required_text("run");
+  const auto cursor = request.text("cursor");
   if (request.fault()) return *request.fault();
+  std::size_t from = 0;
+  if (!cursor.empty() && !parse_cursor(cursor, from)) return not_a_cursor();
   const auto row = must(p_.store.run(RunId(id)));
   if (!row) return unknown("no run " + id + ": `muster runs` lists them");
-  return run_object(*row);
+  auto object = run_object(*row);
+  return object.size() > kMaxAnswerBytes ? part_of_report(object, from) : object;
 }
 
 Result<JsonText> Api::events(ApiRequest& request, Effects&) {

@@ -76,6 +76,22 @@ void show_run(Screen& screen, const Json& run) {
   }
 }
 
+/// The whole of a report whose first part is given: the scans of a very large one come in several answers.
+Result<std::string> rest_of_run(Client& client, const std::string& id, std::string first) {
+  if (first.find(R"("next":)") == std::string::npos) return first;
+  Json whole = Json::parse(first);
+  while (true) {
+    const std::string next = field(whole, "next");
+    whole.erase("next");
+    if (next.empty()) return whole.dump();
+    const auto answer = client.ask("run", {{"run", id}, {"cursor", next}});
+    if (!answer) return answer.error();
+    Json more = Json::parse(*answer);
+    for (Json& scan : more["scans"]) whole["scans"].push_back(std::move(scan));
+    whole["next"] = more.value("next", Json());
+  }
+}
+
 }  // namespace
 
 int run_status(const Json& run) {
@@ -91,7 +107,11 @@ Result<std::optional<std::string>> await_run(Client& client, Screen& screen, con
     if (answer) {
       last_answer = steady_clock::now();
       const Json run = Json::parse(*answer);
-      if (ended(run)) return std::optional(std::move(*answer));
+      if (ended(run)) {
+        auto whole = rest_of_run(client, id, std::move(*answer));
+        if (!whole) return whole.error();
+        return std::optional(std::move(*whole));
+      }
       progress.show(progress_line(run));
     } else if (exit_status(answer.error()) != 3 || steady_clock::now() - last_answer > kAwayAtMost) {
       return answer.error();
@@ -148,7 +168,8 @@ int runs(Client& client, Screen& screen, std::uint64_t limit) {
 }
 
 int run(Client& client, Screen& screen, const std::string& id) {
-  const auto answer = client.ask("run", {{"run", id}});
+  auto answer = client.ask("run", {{"run", id}});
+  if (answer) answer = rest_of_run(client, id, std::move(*answer));
   if (!answer) return report(screen, answer.error());
   write_object(screen, *answer, [&](const Json& object) { show_run(screen, object); });
   return 0;

@@ -340,3 +340,28 @@ TEST_CASE_METHOD(ApiFixture, "a bad request is refused, and the message names th
   CHECK(last_report()["run"] == api("runs")["items"][0]["run"]);  // and nothing was started
   CHECK(api("runs")["items"].size() == 1);
 }
+
+TEST_CASE_METHOD(ApiFixture, "a report that no message has room for comes in parts, each scan once") {
+  std::vector<std::pair<std::string, std::string>> types;
+  for (int i = 0; i < 60; ++i) types.emplace_back("NS::Type" + std::to_string(i), "");
+  manifest = test::make_manifest(types);
+  for (int i = 0; i < 45; ++i) add_target(std::string(60, 'n') + std::to_string(i));
+  start_discovered();
+  const auto id = last_report()["run"];
+  CHECK(api("runs")["items"].size() == 1);
+  std::set<std::string> scans;
+  Json request{{"run", id}};
+  int parts = 0;
+  for (Json next = "0"; !next.is_null(); ++parts) {
+    request["cursor"] = next;
+    const auto part = api("run", request);
+    REQUIRE(part["run"] == id);
+    for (const auto& scan : part["scans"]) {
+      CHECK(scans.insert(scan["target"].get<std::string>() + "/" + scan["type"].get<std::string>()).second);
+    }
+    next = part.value("next", Json());
+  }
+  CHECK(parts > 1);
+  CHECK(scans.size() == 46 * 60);
+  CHECK(refused("run", {{"run", id}, {"cursor", "x"}}) == "INVALID_REQUEST");
+}
