@@ -109,12 +109,12 @@ std::string octal_mode(std::uint32_t mode) {
   return text.data();
 }
 
-/// Device, inode and birth time. Empty for a file of several names (hard links): it would say that they are one.
+/// Device, inode and birth time. Empty for a file of several names (hard links): it would say that they are one; and
+/// without a birth time: inodes are used again, and a new file would pass for a renamed old one.
 std::string uid_of(const Status& status) {
-  if (status.kind != Kind::kDirectory && status.links > 1) return "";
-  auto uid = std::to_string(status.device) + ":" + std::to_string(status.inode);
-  if (status.birth) uid += ":" + std::to_string(status.birth->tv_sec) + "." + std::to_string(status.birth->tv_nsec);
-  return uid;
+  if (!status.birth || (status.kind != Kind::kDirectory && status.links > 1)) return "";
+  return std::to_string(status.device) + ":" + std::to_string(status.inode) + ":" +
+         std::to_string(status.birth->tv_sec) + "." + std::to_string(status.birth->tv_nsec);
 }
 
 /// Names the whole path in an error that knows of one component only.

@@ -121,7 +121,8 @@ TEST_CASE("discover --wait polls the run and ends with its report") {
   const std::string done =
       R"({"run":"R","state":"partial","duration_ms":1234,"scans":[{"target":"etc","type":"FS::File","listed":5,"read":5,)"
       R"("filtered":0,"new":5,"changed":0,"unchanged":0,"missing":0,"errors":1,"complete":false}],)"
-      R"("problems":[{"target":"etc","type":"FS::File","code":"ACCESS_DENIED","message":"/etc/x"}]})";
+      R"("problems":[{"target":"etc","type":"FS::File","code":"ACCESS_DENIED","message":"/etc/x",)"
+      R"("plugin":"fs 1.2","job":"J"}]})";
   FakeClient client;
   client.answer("discover", R"({"run":"R","merged":false})");
   client.answer("run", running);
@@ -139,8 +140,8 @@ TEST_CASE("discover --wait polls the run and ends with its report") {
         "TARGET  TYPE      LISTED  READ  FILTERED  NEW  CHANGED  UNCHANGED  MISSING  ERRORS  COMPLETE\n"
         "etc     FS::File       5     5         0    5        0          0        0       1  no\n"
         "\nproblems:\n"
-        "TARGET  TYPE      CODE           MESSAGE\n"
-        "etc     FS::File  ACCESS_DENIED  /etc/x\n");
+        "TARGET  TYPE      CODE           PLUGIN  JOB  MESSAGE\n"
+        "etc     FS::File  ACCESS_DENIED  fs 1.2  J    /etc/x\n");
 }
 
 TEST_CASE("who stops waiting is told that the run goes on") {
