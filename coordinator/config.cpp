@@ -97,6 +97,7 @@ class ConfigReader {
         {"MUSTER_NATS_URL", nats_url()},
         {"MUSTER_NATS_CREDS", yaml_.text(config_.nats.creds)},
         {"MUSTER_NATS_NKEY_SEED", yaml_.text(config_.nats.nkey_seed)},
+        {"MUSTER_NATS_INBOX", inbox()},
         {"MUSTER_NATS_TLS_CA", yaml_.text(config_.nats.tls_ca)},
         {"MUSTER_NATS_TLS_CERT", yaml_.text(config_.nats.tls_cert)},
         {"MUSTER_NATS_TLS_KEY", yaml_.text(config_.nats.tls_key)},
@@ -135,6 +136,9 @@ class ConfigReader {
   YamlReader::Handler nats_url() {
     return yaml_.text(config_.nats.url, valid_nats_url, "nats://host:port or tls://host:port (several: with commas)");
   }
+  YamlReader::Handler inbox() {
+    return yaml_.text(config_.nats.inbox, valid_prefix, "dot-separated words of letters, digits, _ and -");
+  }
   YamlReader::Handler prefix() {
     return yaml_.text(config_.prefix, valid_prefix, "dot-separated words of letters, digits, _ and -");
   }
@@ -151,6 +155,7 @@ class ConfigReader {
     yaml_.fields(node, {{"url", nats_url()},
                         {"creds", yaml_.text(nats.creds)},
                         {"nkey_seed", yaml_.text(nats.nkey_seed)},
+                        {"inbox", inbox()},
                         {"tls", tls}});
   }
 

@@ -349,8 +349,10 @@ void Dispatcher::take_part(Record& record, Part part, TimePoint now, Effects& ef
 void Dispatcher::on_undecodable(const Token& token, const Error& error, TimePoint now) {
   const auto lease = leases_.find(token);
   if (lease == leases_.end()) return;
-  take_result(jobs_.at(lease->second),
-              Error{Errc::kInternalFailure, "the worker's reply cannot be decoded: " + error.message, {}, 0}, 0, now);
+  auto& record = jobs_.at(lease->second);
+  const Error rejected{Errc::kInternalFailure, "the worker's reply cannot be decoded: " + error.message, {}, 0};
+  notice(JobNotice::Kind::kRejected, record, rejected);
+  take_result(record, rejected, 0, now);
 }
 
 void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {

@@ -12,6 +12,7 @@
 
 #include "coordinator/cli/first_run.h"
 #include "coordinator/cli/nats_server.h"
+#include "coordinator/cli/settings.h"
 #include "coordinator/cli/supervisor.h"
 #include "coordinator/cli/worker_command.h"
 #include "coordinator/file_lock.h"
@@ -94,9 +95,11 @@ void say_what_runs(Screen& screen, const Config& config) {
 }
 
 void say_what_to_try(Screen& screen, const UpOptions& options) {
+  const auto& config = options.config;
   std::string common;
-  if (!options.flags.data_dir.empty()) common += " --data-dir '" + options.config.data_dir + "'";
-  if (!options.flags.prefix.empty()) common += " --prefix " + options.config.prefix;
+  if (config.data_dir != default_data_dir(options.env, geteuid() == 0))
+    common += " --data-dir '" + config.data_dir + "'";
+  if (config.prefix != Config{}.prefix) common += " --prefix " + config.prefix;
   std::string text = "\nIt runs until Ctrl-C. Worth trying in another terminal:\n";
   for (const char* verb : {"resources --limit 20", "discover --wait", "events --follow", "workers", "status"}) {
     text += std::string("  muster ") + verb + common + "\n";

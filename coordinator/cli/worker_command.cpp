@@ -77,6 +77,7 @@ Command worker_command(const WorkerStart& start, const Config& config, Verbosity
           "--data-dir",     config.data_dir};
   add_flag(argv, "--creds", config.nats.creds);
   add_flag(argv, "--nkey-seed", config.nats.nkey_seed);
+  if (config.nats.inbox != NatsOptions{}.inbox) add_flag(argv, "--inbox", config.nats.inbox);
   add_flag(argv, "--tls-ca", config.nats.tls_ca);
   add_flag(argv, "--tls-cert", config.nats.tls_cert);
   add_flag(argv, "--tls-key", config.nats.tls_key);

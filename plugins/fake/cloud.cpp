@@ -4,23 +4,14 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <numbers>
 #include <utility>
 
 namespace muster::fake {
 namespace {
 
 // Second arguments of mix(): what a draw is for.
-enum Purpose : std::uint64_t {
-  kIdentity = 1,
-  kChange,
-  kReplacement,
-  kEnvironment,
-  kFilter,
-  kRegion,
-  kSize,
-  kPart,
-  kPayload
-};
+enum Purpose : std::uint64_t { kIdentity = 1, kEnvironment, kRegion, kSize, kPart, kSecondDraw, kPayload };
 
 constexpr std::array<std::string_view, 4> kEnvironments = {"dev", "prod", "staging", "test"};
 constexpr std::array<std::string_view, 6> kRegions = {"ap-south-1", "eu-central-1", "eu-west-1",
@@ -54,6 +45,13 @@ std::string hex(std::uint64_t number) {
   return text;
 }
 
+/// What the names of a thing that has been renamed end with.
+void append_names(std::string& text, std::uint64_t times_renamed) {
+  if (times_renamed == 0) return;
+  text += '-';
+  append_number(text, times_renamed + 1);
+}
+
 /// Reads a number off the front of `text`; none when it doesn't begin with one.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
   std::uint64_t number = 0;
@@ -69,12 +67,6 @@ bool take_prefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-/// How often something that happens to a share of all things per epoch has happened to this one by `epoch`: each thing
-/// has its phase, so that every epoch meets another share, and after 1/share epochs all have had their turn.
-std::uint64_t times_happened(double share, std::uint32_t epoch, std::uint64_t phase) {
-  return static_cast<std::uint64_t>(std::floor(share * epoch + unit(phase)));
-}
-
 }  // namespace
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
@@ -88,6 +80,17 @@ double unit(std::uint64_t hash) {
   return static_cast<double>(hash >> 11) * 0x1.0p-53;
 }
 
+std::chrono::microseconds Latency::of(std::uint64_t hash) const {
+  double millis = low + (high - low) * unit(hash);
+  if (shape == Shape::kLognormal) {
+    constexpr double kPercentile99 = 2.3263478740408408;  // of the normal distribution, in standard deviations
+    const double radius = std::sqrt(-2 * std::log(1 - unit(hash)));
+    const double normal = radius * std::cos(2 * std::numbers::pi * unit(mix(hash, kSecondDraw)));
+    millis = low * std::exp(std::log(high / low) / kPercentile99 * normal);
+  }
+  return std::chrono::microseconds(std::llround(1000 * std::min(millis, kMaxLatencyMs)));
+}
+
 /// What properties are written from.
 struct Cloud::Shape {
   std::uint64_t hash = 0;  // of this very thing
@@ -95,14 +98,39 @@ struct Cloud::Shape {
   std::uint64_t revision = 0;  // grows when the thing changes
   std::string name;
   std::string thing;  // of a part: its parent's name
+  bool filtered = false;
 };
 
-std::uint64_t Cloud::slot_hash(Thing thing) const {
+Cloud::Cloud(Config config)
+    : config_(std::move(config)),
+      first_(per_epoch(config_.vanish_share) * config_.epoch),
+      end_(config_.resources + per_epoch(config_.appear_share) * config_.epoch) {}
+
+std::uint64_t Cloud::per_epoch(double share) const {
+  return static_cast<std::uint64_t>(std::llround(share * static_cast<double>(config_.resources)));
+}
+
+std::uint64_t Cloud::hash_of(Thing thing) const {
   return mix(mix(config_.seed, thing.type), thing.index);
 }
 
-std::uint64_t Cloud::generation(Thing thing) const {
-  return times_happened(config_.churn_ids, config_.epoch, mix(slot_hash(thing), kReplacement));
+// Changes and renamings each go round, from higher indexes to lower ones: an epoch meets the next ones of a circle of
+// `resources` indexes. Renaming begins half a circle away, so that few epochs meet the same things.
+
+std::uint64_t Cloud::revision(Thing thing) const {
+  return (thing.index % config_.resources + per_epoch(config_.change_share) * config_.epoch) / config_.resources;
+}
+
+std::uint64_t Cloud::times_renamed(Thing thing) const {
+  const auto place = (thing.index + config_.resources / 2) % config_.resources;
+  return (place + per_epoch(config_.rename_share) * config_.epoch) / config_.resources;
+}
+
+/// Spread evenly: exactly the share of any `resources` things in a row.
+bool Cloud::filtered(Thing thing) const {
+  const auto count = per_epoch(config_.filtered_share);
+  const auto place = thing.index % config_.resources;
+  return (place + 1) * count / config_.resources > place * count / config_.resources;
 }
 
 std::string Cloud::thing_id(Thing thing) const {
@@ -110,10 +138,7 @@ std::string Cloud::thing_id(Thing thing) const {
   append_number(id, thing.type);
   id += '-';
   append_number(id, thing.index, 8);
-  if (const auto replaced = generation(thing); replaced > 0) {
-    id += '-';
-    append_number(id, replaced + 1);
-  }
+  append_names(id, times_renamed(thing));
   return id;
 }
 
@@ -123,25 +148,25 @@ std::optional<Thing> Cloud::find_thing(std::string_view id) const {
   const auto type = take_number(rest);
   if (!type || *type >= config_.types || !take_prefix(rest, "-")) return std::nullopt;
   const auto index = take_number(rest);
-  if (!index || *index >= config_.resources) return std::nullopt;
+  if (!index || *index < first_ || *index >= end_) return std::nullopt;
   const Thing thing{static_cast<std::uint32_t>(*type), *index};
-  if (thing_id(thing) != id) return std::nullopt;  // replaced since, or no id of ours
+  if (thing_id(thing) != id) return std::nullopt;  // renamed since, or no id of ours
   return thing;
 }
 
 std::string Cloud::thing_name(Thing thing) const {
-  const auto hash = mix(slot_hash(thing), generation(thing));
-  std::string name(pick(kWords, hash));
+  std::string name(pick(kWords, hash_of(thing)));
   name += '-';
   append_number(name, thing.index);
+  append_names(name, times_renamed(thing));
   return name;
 }
 
 Resource Cloud::thing(Thing thing) const {
-  const auto hash = mix(mix(slot_hash(thing), kIdentity), generation(thing));
+  const auto hash = mix(hash_of(thing), kIdentity);
   Resource resource{thing_id(thing), {}, hex(hash)};
-  const auto revision = times_happened(config_.churn, config_.epoch, mix(hash, kChange));
-  resource.properties = Properties::from_canonical(properties({hash, thing.index, revision, thing_name(thing), {}}));
+  resource.properties = Properties::from_canonical(
+      properties({hash, thing.index, revision(thing), thing_name(thing), {}, filtered(thing)}));
   return resource;
 }
 
@@ -161,13 +186,12 @@ std::optional<std::pair<Thing, std::uint32_t>> Cloud::find_part(std::string_view
 Resource Cloud::part(Thing parent, std::uint32_t index) const {
   Resource resource{thing_id(parent) + "/part-", {}, {}};
   append_number(resource.native_id, index, 4);
-  const auto hash = mix(mix(mix(slot_hash(parent), kPart), generation(parent)), index);
+  const auto hash = mix(mix(hash_of(parent), kPart), index);
   resource.uid = hex(hash);
-  const auto revision = times_happened(config_.churn, config_.epoch, mix(hash, kChange));
   std::string name = "part-";
   append_number(name, index);
   resource.properties =
-      Properties::from_canonical(properties({hash, index, revision, std::move(name), thing_name(parent)}));
+      Properties::from_canonical(properties({hash, index, 0, std::move(name), thing_name(parent), filtered(parent)}));
   return resource;
 }
 
@@ -178,7 +202,7 @@ std::string Cloud::properties(const Shape& shape) const {
   text += pick(kEnvironments, mix(shape.hash, kEnvironment));
   text += R"("},{"Key":"Name","Value":")";
   text += shape.name;
-  if (unit(mix(shape.hash, kFilter)) < config_.filtered_share) text += R"("},{"Key":"Temp","Value":"true)";
+  if (shape.filtered) text += R"("},{"Key":"Temp","Value":"true)";
   text += R"("}],"index":)";
   append_number(text, shape.index);
   text += R"(,"name":")";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,19 @@
 namespace muster::fake {
 
 inline constexpr std::uint32_t kMaxTypes = 16;
+inline constexpr double kMaxLatencyMs = 3'600'000;
+
+/// How long calls take, in milliseconds. Uniform from `low` to `high` (equal ones: always as long), or lognormal with
+/// half of the calls below `low` and 99 of 100 below `high`.
+struct Latency {
+  enum class Shape : std::uint8_t { kUniform, kLognormal };
+  Shape shape = Shape::kUniform;
+  double low = 0;
+  double high = 0;
+
+  /// Of the call that `hash` stands for; the same for the same hash.
+  [[nodiscard]] std::chrono::microseconds of(std::uint64_t hash) const;
+};
 
 /// A target's config; meaning and bounds of each key stand in its JSON Schema (schemas.h).
 struct Config {
@@ -26,31 +40,39 @@ struct Config {
   std::uint32_t page = 1000;
   std::uint32_t bytes = 600;
   bool list_properties = true;
-  std::uint32_t latency_ms = 0;
+  Latency latency_ms;
   double error_rate = 0;
   double throttle_rate = 0;
   double filtered_share = 0;
   std::uint32_t epoch = 0;
-  double churn = 0;
-  double churn_ids = 0;
+  double change_share = 0;
+  double rename_share = 0;
+  double vanish_share = 0;
+  double appear_share = 0;
   std::vector<std::string> fail_types;
   std::string state;
 };
 
-/// A thing's place: slot `index` of type `type`. When things are replaced (churn_ids), the slot gets the next one.
+/// The `index`-th thing of a type that there ever was.
 struct Thing {
   std::uint32_t type = 0;
   std::uint64_t index = 0;
 };
 
-/// What stands in each slot. Cheap enough to serve as a load generator: over 500'000 resources a second on one core.
+/// What there is at the config's epoch. Cheap enough to serve as a load generator: over 500'000 resources a second on
+/// one core.
 class Cloud {
  public:
-  explicit Cloud(Config config) : config_(std::move(config)) {}
+  explicit Cloud(Config config);
 
-  /// `thing0-00000042`, or `thing0-00000042-2` for the second one that replaced another in the slot.
+  /// The things of each type are those with an index from first() to end() - 1: the oldest vanish, new ones appear
+  /// behind the last.
+  [[nodiscard]] std::uint64_t first() const { return first_; }
+  [[nodiscard]] std::uint64_t end() const { return end_; }
+
+  /// `thing0-00000042`, or `thing0-00000042-3` once it has been renamed twice.
   [[nodiscard]] std::string thing_id(Thing thing) const;
-  /// The slot of an id; none when no such thing exists (any more).
+  /// None when there is no such thing, any more or yet, or it has another id by now.
   [[nodiscard]] std::optional<Thing> find_thing(std::string_view id) const;
   [[nodiscard]] Resource thing(Thing thing) const;
   [[nodiscard]] std::string thing_name(Thing thing) const;
@@ -61,11 +83,16 @@ class Cloud {
 
  private:
   struct Shape;
-  [[nodiscard]] std::uint64_t slot_hash(Thing thing) const;
-  [[nodiscard]] std::uint64_t generation(Thing thing) const;
+  [[nodiscard]] std::uint64_t hash_of(Thing thing) const;
+  [[nodiscard]] std::uint64_t per_epoch(double share) const;
+  [[nodiscard]] std::uint64_t revision(Thing thing) const;
+  [[nodiscard]] std::uint64_t times_renamed(Thing thing) const;
+  [[nodiscard]] bool filtered(Thing thing) const;
   [[nodiscard]] std::string properties(const Shape& shape) const;
 
   Config config_;
+  std::uint64_t first_;
+  std::uint64_t end_;
 };
 
 /// A well mixed hash of two numbers (splitmix64).

@@ -11,7 +11,7 @@ namespace {
 class Reader {
  public:
   explicit Reader(const Json& json) : json_(json) {
-    if (!json.is_object()) fail("config", "must be an object");
+    if (!json.is_object()) mistake_ = invalid_request("config: must be an object");
   }
 
   template <typename Number>
@@ -30,6 +30,28 @@ class Reader {
     if (value == nullptr) return;
     if (!value->is_number() || *value < 0 || *value > 1) return fail(key, "must be a number from 0 to 1");
     field = value->get<double>();
+  }
+
+  /// A number of milliseconds, {min, max} or {p50, p99}.
+  void latency(const std::string& key, Latency& field) {
+    const auto* value = take(key);
+    if (value == nullptr) return;
+    const auto holds = [&](const char* low, const char* high) {
+      return value->size() == 2 && value->contains(low) && value->contains(high);
+    };
+    if (value->is_number()) {
+      millis(key, *value, 0, field.low);
+      field.high = field.low;
+    } else if (holds("min", "max")) {
+      millis(key + ".min", (*value)["min"], 0, field.low);
+      millis(key + ".max", (*value)["max"], field.low, field.high);
+    } else if (holds("p50", "p99")) {
+      field.shape = Latency::Shape::kLognormal;
+      millis(key + ".p50", (*value)["p50"], 0.001, field.low);
+      millis(key + ".p99", (*value)["p99"], field.low, field.high);
+    } else {
+      fail(key, "must be a number of milliseconds, {min, max} or {p50, p99}");
+    }
   }
 
   void flag(const char* key, bool& field) {
@@ -67,7 +89,14 @@ class Reader {
   }
 
  private:
-  const Json* take(const char* key) {
+  void millis(const std::string& key, const Json& value, double least, double& field) {
+    if (!value.is_number() || value < least || value > kMaxLatencyMs) {
+      return fail(key, "must be a number of milliseconds from " + Json(least).dump() + " to 3600000");
+    }
+    field = value.get<double>();
+  }
+
+  const Json* take(const std::string& key) {
     known_.insert(key);
     if (!json_.is_object()) return nullptr;
     const auto found = json_.find(key);
@@ -95,13 +124,15 @@ Result<Config> Config::parse(const Json& json) {
   reader.number("page", config.page, 1, 100'000);
   reader.number("bytes", config.bytes, 0, 1 << 20);
   reader.flag("list_properties", config.list_properties);
-  reader.number("latency_ms", config.latency_ms, 0, 3'600'000);
+  reader.latency("latency_ms", config.latency_ms);
   reader.share("error_rate", config.error_rate);
   reader.share("throttle_rate", config.throttle_rate);
   reader.share("filtered_share", config.filtered_share);
   reader.number("epoch", config.epoch, 0, std::numeric_limits<std::uint32_t>::max());
-  reader.share("churn", config.churn);
-  reader.share("churn_ids", config.churn_ids);
+  reader.share("change_share", config.change_share);
+  reader.share("rename_share", config.rename_share);
+  reader.share("vanish_share", config.vanish_share);
+  reader.share("appear_share", config.appear_share);
   reader.texts("fail_types", config.fail_types);
   reader.text("state", config.state);
   if (auto mistake = reader.mistake()) return *mistake;

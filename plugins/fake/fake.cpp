@@ -1,11 +1,14 @@
 #include "fake.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 #include "cloud.h"
 #include "schemas.h"
@@ -21,11 +24,11 @@ std::string thing_type(std::uint32_t type) {
   return "FAKE::Cloud::Thing" + std::to_string(type);
 }
 
-enum Disturbance : std::uint64_t { kThrottle, kFail };
+enum Draw : std::uint64_t { kLatency, kThrottle, kFail };
 
-/// Waits for as long as the config says that a call takes. False: stopped before.
-bool take_time(Millis latency, const std::stop_token& stop) {
-  if (latency > Millis{0}) {
+/// Waits for as long as the call takes. False: stopped before.
+bool take_time(std::chrono::microseconds latency, const std::stop_token& stop) {
+  if (latency.count() > 0) {
     std::mutex mutex;
     std::condition_variable_any never;
     std::unique_lock lock(mutex);
@@ -34,46 +37,79 @@ bool take_time(Millis latency, const std::stop_token& stop) {
   return !stop.stop_requested();
 }
 
-/// The service in front of the cloud: slow, at times overloaded or down. Calls are numbered, so that a call that failed
-/// can succeed when it is made again.
+/// FNV-1a: the same in every process.
+std::uint64_t mix_text(std::uint64_t hash, std::string_view text) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return mix(hash, text.size());
+}
+
+// What a call asks, as a number: the same for the job that repeats it.
+
+std::uint64_t question(std::uint64_t seed, const ListRequest& request) {
+  const auto page = mix_text(mix_text(mix_text(seed, "list"), request.type), request.page_token);
+  return request.parent ? mix_text(page, request.parent->native_id) : page;
+}
+
+std::uint64_t question(std::uint64_t seed, const ReadManyRequest& request) {
+  auto hash = mix_text(mix_text(seed, "read"), request.type);
+  for (const auto& id : request.native_ids) hash = mix_text(hash, id);
+  return hash;
+}
+
+std::uint64_t question(std::uint64_t seed, const InspectRequest&) {
+  return mix_text(seed, "inspect");
+}
+
+/// The service in front of the cloud: slow, at times overloaded or down. The seed and the question say how long a call
+/// takes; whether it fails also depends on how often this process was asked, so that it can succeed when it is
+/// repeated.
 class Service {
  public:
-  /// What every call begins with: the cloud of the target, after the wait and the draws.
-  Result<Config> enter(const TargetInfo& target, JobContext& context) {
-    auto config = Config::parse(target.config);
+  /// What every call begins with: the config of the target, after the wait and the draws.
+  template <typename Request>
+  Result<Config> enter(const Request& request, JobContext& context) {
+    auto config = Config::parse(request.target.config);
     if (!config) return config;
-    if (!take_time(Millis{config->latency_ms}, context.stop_token())) return failure(Errc::kCancelled, "cancelled");
-    const auto call = mix(config->seed, calls_.fetch_add(1, std::memory_order_relaxed));
+    const auto asked = question(config->seed, request);
+    if (!take_time(config->latency_ms.of(mix(asked, kLatency)), context.stop_token())) {
+      return failure(Errc::kCancelled, "cancelled");
+    }
+    const auto times = times_asked_[asked % times_asked_.size()].fetch_add(1, std::memory_order_relaxed);
+    const auto call = mix(asked, times);
     if (unit(mix(call, kThrottle)) < config->throttle_rate) return throttled("too many calls", kRetryAfter);
     if (unit(mix(call, kFail)) < config->error_rate) return unavailable("the cloud is out of order");
     return config;
   }
 
  private:
-  std::atomic<std::uint64_t> calls_{0};
+  std::array<std::atomic<std::uint64_t>, 4096> times_asked_{};  // by hash; those that share a place share the count
 };
 
-/// A page of `count` resources that `make` makes of their numbers. Page tokens are the number to go on with.
+/// A page of the resources that `make` makes of the numbers from `first` to `end` - 1. Page tokens are the number to go
+/// on with.
 template <typename Make>
-Result<ListPage> paged(const Config& config, const ListRequest& request, std::uint64_t count, Make make) {
-  std::uint64_t first = 0;
+Result<ListPage> paged(const Config& config, const ListRequest& request, std::uint64_t first, std::uint64_t end,
+                       Make make) {
   const auto& token = request.page_token;
-  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), first);
-  if (!token.empty() && (error != std::errc{} || end != token.data() + token.size())) {
+  std::uint64_t next = 0;
+  const auto [rest, error] = std::from_chars(token.data(), token.data() + token.size(), next);
+  if (!token.empty() && (error != std::errc{} || rest != token.data() + token.size())) {
     return invalid_request("no page token of this plugin: " + token);
   }
+  next = std::max(next, first);
   std::uint64_t size = std::min<std::uint64_t>(config.page, std::max<std::size_t>(1, kPageBytes / (config.bytes + 1)));
   if (request.page_size > 0) size = std::min<std::uint64_t>(size, request.page_size);
-  const auto last = std::min(count, first + size);
+  if (next >= end) return ListPage{};
+  const auto last = next + std::min(size, end - next);
 
   ListPage page;
-  page.items.reserve(last > first ? last - first : 0);
-  for (auto index = first; index < last; ++index) {
-    page.items.push_back(make(index));
+  page.items.reserve(last - next);
+  for (; next < last; ++next) {
+    page.items.push_back(make(next));
     // No text at all means "not given": such a resource is read.
     if (!config.list_properties) page.items.back().properties = Properties::from_canonical("");
   }
-  if (last < count && first < last) page.next_page_token = std::to_string(last);
+  if (last < end) page.next_page_token = std::to_string(last);
   return page;
 }
 
@@ -82,16 +118,18 @@ bool fails(const Config& config, const std::string& type) {
 }
 
 Result<ListPage> list_things(Service& service, std::uint32_t type, const ListRequest& request, JobContext& context) {
-  auto config = service.enter(request.target, context);
+  auto config = service.enter(request, context);
   if (!config) return config.error();
   if (fails(*config, request.type)) return access_denied(request.type + " is closed to this account");
   if (type >= config->types) return ListPage{};
   const Cloud cloud(*config);
-  return paged(*config, request, config->resources, [&](std::uint64_t index) { return cloud.thing({type, index}); });
+  return paged(*config, request, cloud.first(), cloud.end(), [&](std::uint64_t index) {
+    return cloud.thing({type, index});
+  });
 }
 
 Result<ListPage> list_parts(Service& service, const ListRequest& request, JobContext& context) {
-  auto config = service.enter(request.target, context);
+  auto config = service.enter(request, context);
   if (!config) return config.error();
   if (fails(*config, request.type)) return access_denied(request.type + " is closed to this account");
   if (!request.parent) return invalid_request(request.type + " is listed below a " + thing_type(0));
@@ -101,7 +139,7 @@ Result<ListPage> list_parts(Service& service, const ListRequest& request, JobCon
   if (request.parent->parameters != Json{{"thing", cloud.thing_name(*parent)}}) {
     return invalid_request("the list parameter `thing` is not the name of " + request.parent->native_id);
   }
-  return paged(*config, request, config->children,
+  return paged(*config, request, 0, config->children,
                [&](std::uint64_t index) { return cloud.part(*parent, static_cast<std::uint32_t>(index)); });
 }
 
@@ -109,7 +147,7 @@ Result<ListPage> list_parts(Service& service, const ListRequest& request, JobCon
 template <typename Find>
 std::vector<Result<Resource>> read_all(Service& service, const ReadManyRequest& request, JobContext& context,
                                        Find find) {
-  const auto config = service.enter(request.target, context);
+  const auto config = service.enter(request, context);
   if (!config) return {request.native_ids.size(), Result<Resource>(config.error())};
   const Cloud cloud(*config);
   std::vector<Result<Resource>> answers;
@@ -139,7 +177,7 @@ std::vector<Result<Resource>> read_parts(Service& service, const ReadManyRequest
 }
 
 Result<Inspection> inspect(Service& service, const InspectRequest& request, JobContext& context) {
-  const auto config = service.enter(request.target, context);
+  const auto config = service.enter(request, context);
   if (!config) return config.error();
   Inspection inspection;
   inspection.system = "fake:" + std::to_string(config->seed);

@@ -345,7 +345,7 @@ TEST_CASE_METHOD(ApiFixture, "a report that no message has room for comes in par
   std::vector<std::pair<std::string, std::string>> types;
   for (int i = 0; i < 60; ++i) types.emplace_back("NS::Type" + std::to_string(i), "");
   manifest = test::make_manifest(types);
-  for (int i = 0; i < 45; ++i) add_target(std::string(60, 'n') + std::to_string(i));
+  for (int i = 0; i < 55; ++i) add_target(std::string(60, 'n') + std::to_string(i));
   start_discovered();
   const auto id = last_report()["run"];
   CHECK(api("runs")["items"].size() == 1);
@@ -362,6 +362,6 @@ TEST_CASE_METHOD(ApiFixture, "a report that no message has room for comes in par
     next = part.value("next", Json());
   }
   CHECK(parts > 1);
-  CHECK(scans.size() == 46 * 60);
+  CHECK(scans.size() == 56 * 60);
   CHECK(refused("run", {{"run", id}, {"cursor", "x"}}) == "INVALID_REQUEST");
 }

@@ -1,10 +1,15 @@
 #include "plugins/fake/fake.h"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <ostream>
 #include <set>
 #include <thread>
 
 #include <catch2/catch.hpp>
 
+#include "plugins/fake/cloud.h"
 #include "worker_sdk/testing/fake_context.h"
 
 using namespace muster;
@@ -47,6 +52,38 @@ std::set<std::string> ids_of(const std::vector<Item>& items) {
   std::set<std::string> ids;
   for (const auto& item : items) ids.insert(item.native_id);
   return ids;
+}
+
+/// How two epochs of a cloud differ.
+struct Difference {
+  std::size_t changed = 0, renamed = 0, vanished = 0, appeared = 0;
+  bool operator==(const Difference&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Difference& d) {
+  return out << d.changed << " changed, " << d.renamed << " renamed, " << d.vanished << " vanished, " << d.appeared
+             << " appeared";
+}
+
+Difference difference(const std::vector<Item>& before, const std::vector<Item>& after) {
+  std::map<std::string, const Item*> old;
+  for (const auto& item : before) old[item.uid] = &item;
+  Difference d;
+  for (const auto& item : after) {
+    const auto found = old.find(item.uid);
+    if (found == old.end()) {
+      ++d.appeared;
+      continue;
+    }
+    const auto& was = *found->second;
+    if (was.native_id != item.native_id) {
+      ++d.renamed;
+    } else if (was.properties != item.properties) {
+      ++d.changed;
+    }
+    old.erase(found);
+  }
+  d.vanished = old.size();
+  return d;
 }
 
 bool has_temp_tag(const Item& item) {
@@ -187,62 +224,111 @@ TEST_CASE("parts stand below things of the first type") {
   CHECK(std::get<Error>(fake.run("FAKE::Cloud::Part", ListJob{})).code == Errc::kInvalidRequest);
 }
 
-TEST_CASE("an epoch changes its share of the things, each in its turn") {
+TEST_CASE("an epoch differs from the one before by its shares") {
   const auto at = [](std::uint32_t epoch) {
-    return Fake(Json{{"resources", 2'000}, {"bytes", 0}, {"churn", 0.1}, {"epoch", epoch}}).things();
+    return Fake(Json{{"resources", 1'000},
+                     {"bytes", 0},
+                     {"change_share", 0.03},
+                     {"rename_share", 0.02},
+                     {"vanish_share", 0.01},
+                     {"appear_share", 0.01},
+                     {"epoch", epoch}});
   };
-  auto before = at(0);
-  std::set<std::string> ever_changed;
+  auto before = at(0).things();
   for (std::uint32_t epoch = 1; epoch <= 10; ++epoch) {
-    auto after = at(epoch);
-    REQUIRE(ids_of(after) == ids_of(before));
-    std::size_t changed = 0;
-    for (std::size_t i = 0; i < after.size(); ++i) {
-      if (after[i] == before[i]) continue;
-      CHECK(after[i].uid == before[i].uid);
-      ++changed;
-      ever_changed.insert(after[i].native_id);
+    const auto now = at(epoch);
+    const auto after = now.things();
+    INFO("epoch " << epoch);
+    CHECK(after.size() == 1'000);
+    CHECK(difference(before, after) == Difference{30, 20, 10, 10});
+    const auto ids = ids_of(after);
+    const auto old_ids = ids_of(before);
+    const std::vector<std::string> asked(old_ids.begin(), old_ids.end());
+    const auto answers = testing::read_all(now.plugin, "FAKE::Cloud::Thing0", now.config, asked);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      if (std::holds_alternative<Item>(answers.at(i)) != ids.contains(asked[i])) FAIL(asked[i]);
     }
-    CHECK(changed > 160);
-    CHECK(changed < 240);
-    before = std::move(after);
+    before = after;
   }
-  CHECK(ever_changed.size() == 2'000);
-  CHECK(at(3) == at(3));
+  CHECK(at(7).things() == at(7).things());
+  CHECK(difference(at(0).things(), at(10).things()) == Difference{300, 200, 100, 100});
 }
 
-TEST_CASE("an epoch replaces its share of the things") {
-  const auto make = [](std::uint32_t epoch) {
-    return Fake(Json{{"resources", 2'000}, {"bytes", 0}, {"churn_ids", 0.05}, {"epoch", epoch}, {"children", 1}});
+TEST_CASE("which things an epoch meets is what the README says") {
+  const auto thing = [](std::uint32_t epoch, std::uint64_t index) {
+    const Fake fake(Json{{"resources", 10}, {"change_share", 0.2}, {"rename_share", 0.1}, {"epoch", epoch}});
+    const auto item = fake.things().at(index);
+    return item.native_id + " r" + Json::parse(item.properties)["revision"].dump();
   };
-  const auto before = make(4).things();
-  const auto now = make(5);
-  const auto after = now.things();
-  CHECK(ids_of(after).size() == 2'000);
-  std::size_t replaced = 0;
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    if (after[i] == before[i]) continue;
-    ++replaced;
-    CHECK(after[i].native_id != before[i].native_id);
-    CHECK(after[i].uid != before[i].uid);
-    CHECK(std::get<Error>(now.read("FAKE::Cloud::Thing0", before[i].native_id)).code == Errc::kNotFound);
-    CHECK(std::get<Item>(now.read("FAKE::Cloud::Thing0", after[i].native_id)) == after[i]);
-    CHECK(now.parts(after[i]).at(0).native_id == after[i].native_id + "/part-0000");
+  CHECK(thing(0, 9) == "thing0-00000009 r0");
+  CHECK(thing(1, 9) == "thing0-00000009 r1");
+  CHECK(thing(1, 8) == "thing0-00000008 r1");
+  CHECK(thing(1, 7) == "thing0-00000007 r0");
+  CHECK(thing(2, 7) == "thing0-00000007 r1");
+  CHECK(thing(6, 9) == "thing0-00000009-2 r2");
+  CHECK(thing(1, 4) == "thing0-00000004-2 r0");
+  CHECK(thing(1, 3) == "thing0-00000003 r0");
+  CHECK(thing(10, 3) == "thing0-00000003-2 r2");
+  CHECK(thing(11, 4) == "thing0-00000004-3 r2");
+}
+
+TEST_CASE("a cloud grows and shrinks as its shares say") {
+  const auto ids = [](const Json& config) { return ids_of(Fake(config).things()); };
+  CHECK(ids({{"resources", 4}, {"vanish_share", 0.25}, {"epoch", 3}}) == std::set<std::string>{"thing0-00000003"});
+  CHECK(ids({{"resources", 4}, {"vanish_share", 0.25}, {"epoch", 4}}).empty());
+  CHECK(ids({{"resources", 4}, {"vanish_share", 0.25}, {"epoch", 4294967295U}}).empty());
+  CHECK(ids({{"resources", 0}, {"appear_share", 1}, {"epoch", 9}}).empty());
+  CHECK(ids({{"resources", 2}, {"appear_share", 0.5}, {"epoch", 1}}) ==
+        std::set<std::string>{"thing0-00000000", "thing0-00000001", "thing0-00000002"});
+  const Json late{{"resources", 2}, {"appear_share", 1}, {"vanish_share", 1}, {"epoch", 4294967295U}};
+  CHECK(ids(late) == std::set<std::string>{"thing0-8589934590", "thing0-8589934591"});
+  CHECK(Fake(late).things(0, 1) == Fake(late).things());
+  CHECK(std::get<Item>(Fake(late).read("FAKE::Cloud::Thing0", "thing0-8589934590")).native_id == "thing0-8589934590");
+}
+
+TEST_CASE("a page token of an older epoch goes on where there is something") {
+  const Fake fake(Json{{"resources", 10}, {"vanish_share", 0.5}, {"appear_share", 0.5}, {"epoch", 1}});
+  const auto page = std::get<ListResult>(fake.run("FAKE::Cloud::Thing0", ListJob{std::nullopt, "2", 3}));
+  REQUIRE(page.items.size() == 3);
+  CHECK(page.items[0].native_id == "thing0-00000005");
+  CHECK(page.next_page_token == "8");
+  const auto behind = std::get<ListResult>(fake.run("FAKE::Cloud::Thing0", ListJob{std::nullopt, "99", 3}));
+  CHECK(behind.items.empty());
+  CHECK(behind.next_page_token.empty());
+}
+
+TEST_CASE("parts go with their thing and do not change by themselves") {
+  const auto at = [](std::uint32_t epoch) {
+    return Fake(Json{{"resources", 10},
+                     {"children", 2},
+                     {"filtered_share", 0.5},
+                     {"change_share", 1},
+                     {"rename_share", 0.1},
+                     {"epoch", epoch}});
+  };
+  const auto before = at(0).things();
+  const auto after = at(1).things();
+  CHECK(difference(before, after) == Difference{9, 1, 0, 0});
+  CHECK(difference(at(0).parts(before[0]), at(1).parts(after[0])) == Difference{});
+  CHECK(after[4].native_id == "thing0-00000004-2");
+  const auto parts = at(1).parts(after[4]);
+  CHECK(difference(at(0).parts(before[4]), parts) == Difference{0, 2, 0, 0});
+  CHECK(parts[1].native_id == "thing0-00000004-2/part-0001");
+  CHECK(Json::parse(parts[1].properties)["thing"] == Json::parse(after[4].properties)["name"]);
+  for (const auto& thing : after) {
+    for (const auto& part : at(1).parts(thing)) CHECK(has_temp_tag(part) == has_temp_tag(thing));
   }
-  CHECK(replaced > 70);
-  CHECK(replaced < 130);
 }
 
 TEST_CASE("the announced filter is about the share of things that carry its tag") {
-  const Fake fake(Json{{"resources", 2'000}, {"bytes", 0}, {"filtered_share", 0.25}, {"seed", 5}});
-  std::size_t tagged = 0;
-  for (const auto& item : fake.things()) tagged += has_temp_tag(item) ? 1 : 0;
-  CHECK(tagged > 440);
-  CHECK(tagged < 560);
-  const auto inspection = std::get<InspectResult>(fake.run("", InspectJob{}));
-  CHECK(inspection.system == "fake:5");
-  CHECK(inspection.filters == std::vector{MatchFilter{{}, {TagMatch{{"Temp"}, "true"}}, FilterAction::kExclude}});
-
+  for (const double share : {0.25, 0.29, 0.001, 1.0}) {
+    const Fake fake(Json{{"resources", 2'000}, {"bytes", 0}, {"filtered_share", share}, {"seed", 5}});
+    const auto things = fake.things();
+    CHECK(std::count_if(things.begin(), things.end(), has_temp_tag) == std::lround(2'000 * share));
+    const auto inspection = std::get<InspectResult>(fake.run("", InspectJob{}));
+    CHECK(inspection.system == "fake:5");
+    CHECK(inspection.filters == std::vector{MatchFilter{{}, {TagMatch{{"Temp"}, "true"}}, FilterAction::kExclude}});
+  }
   const Fake plain;
   CHECK(std::get<InspectResult>(plain.run("", InspectJob{})).filters.empty());
   for (const auto& item : plain.things()) CHECK_FALSE(has_temp_tag(item));
@@ -262,6 +348,56 @@ TEST_CASE("rates are shares of the calls, and a failed call can succeed when rep
   const Fake down(Json{{"error_rate", 1}});
   CHECK(std::get<Error>(down.run("", InspectJob{})).code == Errc::kServiceUnavailable);
   CHECK(std::get<Error>(down.read("FAKE::Cloud::Thing0", "thing0-00000000")).code == Errc::kServiceUnavailable);
+}
+
+TEST_CASE("which calls fail is decided by the seed, whatever the order") {
+  const auto failing = [](std::uint64_t seed, const std::vector<int>& pages) {
+    const Fake fake(Json{{"seed", seed}, {"error_rate", 0.5}});
+    std::set<int> failed;
+    for (const auto page : pages) {
+      const auto result = fake.run("FAKE::Cloud::Thing0", ListJob{std::nullopt, std::to_string(page), 1});
+      if (std::holds_alternative<Error>(result)) failed.insert(page);
+    }
+    return failed;
+  };
+  const auto failed = failing(1, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK_FALSE(failed.empty());
+  CHECK(failed.size() < 10);
+  CHECK(failing(1, {9, 8, 7, 6, 5, 4, 3, 2, 1, 0}) == failed);
+  CHECK(failing(2, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) != failed);
+  const Fake fake(Json{{"error_rate", 0.9}});
+  int tries = 1;
+  while (std::holds_alternative<Error>(fake.run("FAKE::Cloud::Thing0", ListJob{})) && tries < 1'000) ++tries;
+  CHECK(tries > 1);
+  CHECK(tries < 1'000);
+}
+
+TEST_CASE("latencies are distributed as the config says") {
+  const auto latencies = [](const Json& config) {
+    const auto latency = fake::Config::parse(Json{{"latency_ms", config}})->latency_ms;
+    std::vector<double> millis;
+    for (std::uint64_t i = 0; i < 10'000; ++i) {
+      const auto one = latency.of(fake::mix(1, i));
+      if (one != latency.of(fake::mix(1, i))) FAIL("not the same for the same call");
+      millis.push_back(static_cast<double>(one.count()) / 1000);
+    }
+    std::sort(millis.begin(), millis.end());
+    return millis;
+  };
+  CHECK(latencies(2.5).front() == 2.5);
+  CHECK(latencies(2.5).back() == 2.5);
+  CHECK(latencies(0).back() == 0);
+  const auto uniform = latencies({{"min", 10}, {"max", 30}});
+  CHECK(uniform.front() >= 10);
+  CHECK(uniform.back() <= 30);
+  CHECK(uniform[5'000] == Approx(20).margin(0.5));
+  CHECK(uniform[1'000] == Approx(12).margin(0.5));
+  const auto lognormal = latencies({{"p50", 20}, {"p99", 200}});
+  CHECK(lognormal.front() > 0);
+  CHECK(lognormal[5'000] == Approx(20).epsilon(0.05));
+  CHECK(lognormal[9'900] == Approx(200).epsilon(0.15));
+  CHECK(latencies({{"p50", 5}, {"p99", 5}}).back() == 5);
+  CHECK(latencies({{"p50", 3'000'000}, {"p99", 3'600'000}}).back() == 3'600'000);
 }
 
 TEST_CASE("types that the account may not list") {
@@ -292,7 +428,20 @@ TEST_CASE("mistakes in the config name the key") {
       {{{"list_properties", 1}}, "config.list_properties"},
       {{{"error_rate", 1.1}}, "config.error_rate"},
       {{{"throttle_rate", -0.1}}, "config.throttle_rate"},
-      {{{"churn", "0.1"}}, "config.churn"},
+      {{{"change_share", "0.1"}}, "config.change_share"},
+      {{{"rename_share", 2}}, "config.rename_share"},
+      {{{"vanish_share", -1}}, "config.vanish_share"},
+      {{{"appear_share", nullptr}}, "config.appear_share"},
+      {{{"filtered_share", 1.5}}, "config.filtered_share"},
+      {{{"latency_ms", -1}}, "config.latency_ms:"},
+      {{{"latency_ms", 3'600'001}}, "config.latency_ms:"},
+      {{{"latency_ms", "fast"}}, "config.latency_ms:"},
+      {{{"latency_ms", {{"min", 1}}}}, "config.latency_ms:"},
+      {{{"latency_ms", {{"min", 1}, {"max", 2}, {"p50", 1}}}}, "config.latency_ms:"},
+      {{{"latency_ms", {{"min", 3}, {"max", 2}}}}, "config.latency_ms.max:"},
+      {{{"latency_ms", {{"min", "a"}, {"max", 2}}}}, "config.latency_ms.min:"},
+      {{{"latency_ms", {{"p50", 0}, {"p99", 2}}}}, "config.latency_ms.p50:"},
+      {{{"latency_ms", {{"p50", 3}, {"p99", 2}}}}, "config.latency_ms.p99:"},
       {{{"epoch", 4294967296U}}, "config.epoch"},
       {{{"fail_types", "FAKE::Cloud::Thing0"}}, "config.fail_types"},
       {{{"fail_types", {1}}}, "config.fail_types"},

@@ -82,7 +82,7 @@ class Bus {
 
   [[nodiscard]] virtual BusStatus status() const = 0;
 
-  /// Subject prefix of this connection alone (`_INBOX_<random>`); subscribe to `<inbox>.>` for answers.
+  /// Subject prefix of this connection alone (`_INBOX.<random>`); subscribe to `<inbox>.>` for answers.
   [[nodiscard]] virtual const std::string& inbox() const = 0;
 };
 

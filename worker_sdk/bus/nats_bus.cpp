@@ -31,10 +31,11 @@ constexpr int kMaxUnsentBytes = 64 << 20;
 constexpr std::size_t kReadAheadMessages = 16384;
 constexpr std::size_t kReadAheadBytes = 64 << 20;
 
-constexpr std::size_t kFairShare = 64;        // messages of one subscription before the next one's turn
-constexpr std::chrono::seconds kSilence{15};  // pings go out every 5 s: a peer that answers none of three is gone
-constexpr Millis kRecordTick{1};              // until the rest of a TLS record is looked for
-constexpr std::chrono::seconds kStall{1};     // a loop that was away for longer has not listened itself
+constexpr std::size_t kFairShare = 64;           // messages of one subscription before the next one's turn
+constexpr std::chrono::seconds kSilence{15};     // pings go out every 5 s: a peer that answers none of three is gone
+constexpr Millis kRecordTick{1};                 // until the rest of a TLS record is looked for
+constexpr std::chrono::seconds kReportEvery{1};  // of errors that come by themselves
+constexpr std::chrono::seconds kStall{1};        // a loop that was away for longer has not listened itself
 constexpr std::chrono::seconds kDestructorGrace{1};
 constexpr int kAuthTries = 4;  // the library drops one NKey signature in 256
 constexpr std::int64_t kLibraryCloseMillis = 5000;
@@ -83,7 +84,7 @@ struct NatsBus::State {
   State(NatsOptions with, std::shared_ptr<spdlog::logger> logger)
       : options(std::move(with)), log(std::move(logger)), servers(split_servers(options.url)) {
     SystemRandom source;
-    inbox = "_INBOX_" + make_token(source);
+    inbox = options.inbox + '.' + make_token(source);
   }
 
   [[nodiscard]] bool connected() const { return link && !link->lost(); }
@@ -97,6 +98,7 @@ struct NatsBus::State {
   void make_native(Subscription& subscription);
   void drop_native(Subscription& subscription);
   void check_silence(TimePoint now);
+  void report_errors(TimePoint now);
 
   NatsOptions options;
   std::shared_ptr<spdlog::logger> log;
@@ -117,6 +119,8 @@ struct NatsBus::State {
   std::uint64_t connections = 0;
   std::uint64_t library_drops = 0;  // of subscriptions that are gone
   std::string connect_error;
+  std::uint64_t errors_reported = 0;
+  TimePoint next_report{};
 };
 
 void NatsBus::State::adopt(std::unique_ptr<NatsLink> opened) {
@@ -131,6 +135,15 @@ void NatsBus::State::adopt(std::unique_ptr<NatsLink> opened) {
   const std::string first = servers.front();
   for (const std::string& found : link->discovered_servers()) servers.push_back(with_credentials_of(first, found));
   log->info("bus connected url={} connections={}", redact_url(options.url), connections);
+}
+
+/// A missing permission would go unnoticed otherwise: the server drops what is not allowed.
+void NatsBus::State::report_errors(TimePoint now) {
+  const auto count = context->errors.count();
+  if (count == errors_reported || now < next_report) return;
+  log->warn("bus error={} errors={}", context->errors.last(), count);
+  errors_reported = count;
+  next_report = now + kReportEvery;
 }
 
 void NatsBus::State::make_native(Subscription& subscription) {
@@ -203,6 +216,7 @@ void NatsBus::State::turn(TimePoint until, Reading reading) {
   if (connected() && (ticks || (fds[1].revents & ~POLLOUT) != 0)) read_socket();
   last_turn = steady_clock::now();
   check_silence(last_turn);
+  report_errors(last_turn);
 }
 
 bool NatsBus::State::may_read(Reading reading) const {

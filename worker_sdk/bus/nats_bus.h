@@ -16,6 +16,7 @@ struct NatsOptions {
   std::string creds;                      // path of a credentials file (JWT and seed)
   std::string nkey_seed;                  // path of a file with an NKey seed
   std::string tls_ca, tls_cert, tls_key;  // paths of PEM files
+  std::string inbox = "_INBOX";           // what the subjects begin with on which answers come
   Millis connect_timeout{5000};           // for the first connection
   Millis reconnect_wait{250};             // grows with jitter to reconnect_wait_max
   Millis reconnect_wait_max{5000};

@@ -126,9 +126,11 @@ struct NatsLink::Callbacks {
   std::shared_ptr<LinkContext> context;
   std::promise<void> closed;
 
-  static void on_error(natsConnection*, natsSubscription*, natsStatus status, void* closure) noexcept {
+  static void on_error(natsConnection* connection, natsSubscription*, natsStatus status, void* closure) noexcept {
     const auto& context = static_cast<Callbacks*>(closure)->context;
-    context->errors.note(library_error(status).message);
+    const char* said = nullptr;  // by the server, of a missing permission
+    natsConnection_GetLastError(connection, &said);
+    context->errors.note(said != nullptr && *said != '\0' ? said : library_error(status).message);
     context->waker.wake();
   }
 

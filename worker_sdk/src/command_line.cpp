@@ -75,6 +75,10 @@ std::variant<WorkerOptions, int> parse_command_line(int argc, const char* const*
       ->capture_default_str();
   app.add_option("--creds", options.nats.creds, "NATS credentials file")->check(CLI::ExistingFile);
   app.add_option("--nkey-seed", options.nats.nkey_seed, "File with an NKey seed")->check(CLI::ExistingFile);
+  app.add_option("--inbox", options.nats.inbox, "What the subjects begin with on which answers come")
+      ->envname("MUSTER_NATS_INBOX")
+      ->capture_default_str()
+      ->check(check(valid_prefix, "inbox"));
   app.add_option("--tls-ca", options.nats.tls_ca, "PEM file of the certificate authority")->check(CLI::ExistingFile);
   app.add_option("--tls-cert", options.nats.tls_cert, "PEM file of the client certificate")->check(CLI::ExistingFile);
   app.add_option("--tls-key", options.nats.tls_key, "PEM file of its key")->check(CLI::ExistingFile);

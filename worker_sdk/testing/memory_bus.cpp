@@ -50,7 +50,7 @@ struct MemoryBroker::Content {
 
 std::unique_ptr<MemoryBus> MemoryBroker::connect(std::string name) {
   const std::uint64_t number = ++last_client_;
-  std::unique_ptr<MemoryBus> bus(new MemoryBus(*this, number, std::move(name), "_INBOX_" + make_token(random_)));
+  std::unique_ptr<MemoryBus> bus(new MemoryBus(*this, number, std::move(name), "_INBOX." + make_token(random_)));
   clients_.emplace(number, bus.get());
   bus->reconnect();
   return bus;
