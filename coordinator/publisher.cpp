@@ -50,9 +50,12 @@ void Publisher::ask_for_stream(TimePoint now, Effects& effects) {
                               {"max_msg_size", -1},
                               {"duplicate_window", std::min<std::int64_t>(nanos, 120'000'000'000)},
                               {"republish", {{"src", subjects_.event_logs()}, {"dest", subjects_.events()}}}};
-  const std::string verb = updating_ ? "UPDATE." : "CREATE.";
+  constexpr std::string_view kVerbs[] = {"CREATE", "INFO", "UPDATE"};  // as Ask
   effects.at_once.push_back(
-      {"$JS.API.STREAM." + verb + subjects_.event_stream(), inbox_ + ".stream", stream.dump(), {}});
+      {"$JS.API.STREAM." + std::string(kVerbs[static_cast<std::size_t>(ask_)]) + "." + subjects_.event_stream(),
+       inbox_ + ".stream",
+       ask_ == Ask::kInfo ? std::string() : stream.dump(),
+       {}});
 }
 
 void Publisher::on_reply(std::string_view what, const Message& message, TimePoint now) {
@@ -80,28 +83,47 @@ void Publisher::on_reply(std::string_view what, const Message& message, TimePoin
   }
 }
 
+void Publisher::go_without_stream(std::string_view why) {
+  if (mode_ != Mode::kCore) log_.warn("{}: events go out once, and stay readable in the store", why);
+  mode_ = Mode::kCore;
+  ask_ = Ask::kCreate;
+}
+
+void Publisher::on_stream_refused(const nlohmann::json& error, TimePoint now) {
+  if (ask_ == Ask::kCreate && error.value("err_code", 0) == kStreamNameInUse) {
+    ask_ = Ask::kInfo;
+    ask_again_ = now;
+  } else if (ask_ == Ask::kCreate) {
+    go_without_stream("no JetStream");
+  } else {
+    go_without_stream("the event stream cannot be looked at: " + error.dump());
+  }
+}
+
 void Publisher::on_stream_reply(const Message& message, TimePoint now) {
   const auto answer = nlohmann::json::parse(message.data, nullptr, false);
-  const bool refused = !answer.is_object() || answer.contains("error");
-  if (message.no_responders || refused) {
-    const auto error = refused && answer.is_object() ? answer["error"] : nlohmann::json::object();
-    if (error.value("err_code", 0) == kStreamNameInUse && !updating_) {
-      updating_ = true;
-      ask_again_ = now;
+  const bool refused = message.no_responders || !answer.is_object() || answer.contains("error");
+  if (refused && ask_ != Ask::kUpdate) {
+    on_stream_refused(answer.is_object() ? answer.value("error", nlohmann::json::object()) : nlohmann::json::object(),
+                      now);
+    return;
+  }
+  if (ask_ == Ask::kInfo) {
+    const auto has = answer.value(nlohmann::json::json_pointer("/config/subjects"), nlohmann::json());
+    if (has != nlohmann::json::array({subjects_.event_logs()})) {
+      go_without_stream("stream " + subjects_.event_stream() + " is another fleet's, it holds " + has.dump());
       return;
     }
-    if (updating_) {  // it exists and cannot be changed so: it serves as it is
-      log_.warn("the event stream {} keeps its configuration: {}", subjects_.event_stream(), error.dump());
-      updating_ = false;
-    } else {
-      if (mode_ != Mode::kCore) log_.info("no JetStream: events go out once, and stay readable in the store");
-      mode_ = Mode::kCore;
-      return;
-    }
+    ask_ = Ask::kUpdate;
+    ask_again_ = now;
+    return;
+  }
+  if (refused) {  // it exists and cannot be changed so: it serves as it is
+    log_.warn("the event stream {} keeps its configuration: {}", subjects_.event_stream(), message.data);
   }
   if (mode_ != Mode::kStream) log_.info("events go to stream {}", subjects_.event_stream());
   mode_ = Mode::kStream;
-  updating_ = false;
+  ask_ = Ask::kCreate;
   ask_again_ = TimePoint::max();
   for (auto& batch : window_) batch.sent = {};
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <spdlog/fwd.h>
+#include <nlohmann/json_fwd.hpp>
 
 #include "coordinator/config.h"
 #include "coordinator/effects.h"
@@ -47,6 +48,8 @@ class Publisher {
 
   void ask_for_stream(TimePoint now, Effects& effects);
   void on_stream_reply(const Message& message, TimePoint now);
+  void on_stream_refused(const nlohmann::json& error, TimePoint now);
+  void go_without_stream(std::string_view why);
   void send_again(TimePoint now, Effects& effects);
   Batch make_batch(const std::vector<EventRow>& events, std::size_t& next) const;
 
@@ -57,7 +60,10 @@ class Publisher {
   spdlog::logger& log_;
 
   Mode mode_ = Mode::kAsking;
-  bool updating_ = false;  // the stream exists with other limits: its configuration is being updated
+  /// What is asked of JetStream. A stream of that name that has another configuration is looked at before it is
+  /// changed: prefixes that differ in case, or in `.` and `_`, have one name.
+  enum class Ask : std::uint8_t { kCreate, kInfo, kUpdate };
+  Ask ask_ = Ask::kCreate;
   TimePoint ask_again_ = TimePoint::max();
   std::deque<Batch> window_;     // sent, in order; the front is the oldest without acknowledgement
   std::uint64_t sent_ = 0;       // last sequence that was sent

@@ -289,10 +289,25 @@ TEST_CASE_METHOD(PublisherFixture, "a stream with other limits is updated, and s
   emit("resource.discovered");
   CHECK(pump().empty());
   REQUIRE(requests.size() == 2);
-  CHECK(requests[1].subject == "$JS.API.STREAM.UPDATE.MUSTER_EVENTS");
+  CHECK(requests[1].subject == "$JS.API.STREAM.INFO.MUSTER_EVENTS");
+  answer("stream", R"({"config":{"name":"MUSTER_EVENTS","subjects":["muster.eventlog.>"],"max_bytes":1}})");
+  CHECK(pump().empty());
+  REQUIRE(requests.size() == 3);
+  CHECK(requests[2].subject == "$JS.API.STREAM.UPDATE.MUSTER_EVENTS");
   answer("stream", R"({"error":{"code":500,"err_code":10052,"description":"no"}})");
   CHECK(publisher->streaming());
   CHECK(pump().size() == 1);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "a stream of that name that holds something else is left alone") {
+  answer("stream", R"({"error":{"code":400,"err_code":10058,"description":"stream name already in use"}})");
+  emit("resource.discovered");
+  pump();
+  answer("stream", R"({"config":{"name":"MUSTER_EVENTS","subjects":["Muster.eventlog.>"]}})");
+  CHECK_FALSE(publisher->streaming());
+  CHECK(pump().size() == 1);  // without a stream
+  CHECK(std::ranges::none_of(requests,
+                             [](const Outgoing& one) { return one.subject.find("UPDATE") != one.subject.npos; }));
 }
 
 TEST_CASE_METHOD(PublisherFixture, "a stream that goes away is asked for again, and gets what it did not take") {
