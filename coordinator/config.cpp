@@ -7,13 +7,10 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <set>
 #include <utility>
 
-#include <re2/re2.h>
-
-#include "coordinator/jsonpath.h"
 #include "coordinator/secret_text.h"
+#include "coordinator/target_reader.h"
 #include "coordinator/yaml_reader.h"
 #include "schema/subjects.h"
 
@@ -23,8 +20,6 @@ namespace {
 constexpr Millis kYear{365LL * 24 * 3600 * 1000};
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 constexpr std::string_view kDigits = "0123456789";
-constexpr std::string_view kPool = "a pool: letters, digits, _ and -, at most 64";
-constexpr std::string_view kTargetName = "a name: letters, digits, `.`, `_` and `-`, at most 64";
 
 bool only(std::string_view text, std::string_view extra) {
   const auto in = [](char c, std::string_view set) { return set.find(c) != std::string_view::npos; };
@@ -57,18 +52,6 @@ bool valid_nats_url(std::string_view text) {
   return known && (one.size() == text.size() || valid_nats_url(text.substr(one.size() + 1)));
 }
 
-/// `NS::Segment`, two or more segments.
-bool valid_type(std::string_view text) {
-  if (text.size() > 196 || !valid_namespace(namespace_of(text))) return false;
-  std::size_t segments = 0;
-  for (std::size_t at = 0; at <= text.size(); ++segments) {
-    const std::size_t end = std::min(text.find("::", at), text.size());
-    if (!only(text.substr(at, end - at), "_-")) return false;
-    at = end + 2;
-  }
-  return segments >= 2;
-}
-
 /// The schema of muster.yaml: design section 9.
 class ConfigReader {
  public:
@@ -85,7 +68,8 @@ class ConfigReader {
                         {"data_dir", yaml_.text(config_.data_dir)},
                         {"store", store()},
                         {"workers", yaml_.list([this](const YamlNode& node) { worker(node); })},
-                        {"targets", yaml_.list([this](const YamlNode& node) { target(node); })},
+                        {"targets",
+                         yaml_.list([this](const YamlNode& node) { config_.targets.push_back(targets_.read(node)); })},
                         {"discovery", interval_of(config_.discovery_interval)},
                         {"drift", interval_of(config_.drift_interval)},
                         {"retry", [this](const YamlNode& node) { retry(node); }},
@@ -120,18 +104,7 @@ class ConfigReader {
   }
 
  private:
-  /// Of runs: a second at least, or 0s for off.
-  YamlReader::Handler interval(Millis& out) {
-    return [this, &out](const YamlNode& node) {
-      Millis value = out;
-      yaml_.duration(value, Millis{0}, kYear, "a duration up to 365d")(node);
-      if (value.count() > 0 && value < Millis{1000}) {
-        yaml_.mistake(node, "expected 0s (off) or at least 1s, found " + shown(node.text));
-      } else {
-        out = value;
-      }
-    };
-  }
+  YamlReader::Handler interval(Millis& out) { return interval_handler(yaml_, out); }
 
   YamlReader::Handler nats_url() {
     return yaml_.text(config_.nats.url, valid_nats_url, "nats://host:port or tls://host:port (several: with commas)");
@@ -185,7 +158,7 @@ class ConfigReader {
                            {"files", yaml_.texts(worker.allow_files, valid_directory, "an absolute directory")}});
     };
     yaml_.fields(node, {{"plugin", yaml_.text(worker.plugin), YamlReader::Need::kRequired},
-                        {"pool", yaml_.text(worker.pool, valid_namespace, kPool)},
+                        {"pool", yaml_.text(worker.pool, valid_namespace, kPoolWanted)},
                         {"count", yaml_.number(worker.count, 0, 256)},
                         {"slots", yaml_.number(worker.slots, 1, 1024)},
                         {"env", [&](const YamlNode& env) { worker_env(env, worker.env); }},
@@ -206,121 +179,12 @@ class ConfigReader {
     });
   }
 
-  void target(const YamlNode& node) {
-    TargetConfig target;
-    const auto name = [&](const YamlNode& one) {
-      yaml_.text(target.name, valid_target_name, kTargetName)(one);
-      if (!target.name.empty() && !target_names_.insert(target.name).second) {
-        yaml_.mistake(one, "another target has the name " + shown(target.name));
-      }
-    };
-    const auto config = [&](const YamlNode& map) {
-      if (!yaml_.expect(map, YamlNode::Kind::kMap, "a mapping")) return;
-      target.config.json = yaml_.json(map, &target.config.secrets).dump();
-    };
-    const YamlNode* filters = nullptr;
-    yaml_.fields(node, {{"name", name, YamlReader::Need::kRequired},
-                        {"namespace", yaml_.text(target.ns, valid_namespace, "a namespace like PG"),
-                         YamlReader::Need::kRequired},
-                        {"pool", yaml_.text(target.pool, valid_namespace, kPool)},
-                        {"config", config},
-                        {"discover", yaml_.boolean(target.discover)},
-                        {"filters", [&](const YamlNode& list) { filters = &list; }},
-                        {"interval", interval(target.interval)},
-                        {"renamed_from", yaml_.text(target.renamed_from, valid_target_name, kTargetName)}});
-    if (filters != nullptr) {  // read last: their types are checked against the namespace
-      const YamlReader::Step step(yaml_, ".filters");
-      yaml_.list([&](const YamlNode& one) { filter(one, target); })(*filters);
-    }
-    config_.targets.push_back(std::move(target));
-  }
-
-  void filter(const YamlNode& node, TargetConfig& target) {
-    MatchFilter filter;
-    const auto type = [&](const YamlNode& one) {
-      std::string name;
-      yaml_.text(name, valid_type, "a type like PG::Table")(one);
-      if (name.empty()) return;
-      if (!target.ns.empty() && namespace_of(name) != target.ns) {
-        yaml_.mistake(one, shown(name) + " is not a type of the target's namespace " + target.ns);
-      }
-      filter.types.push_back(std::move(name));
-    };
-    yaml_.fields(node, {{"types", yaml_.list(type)},
-                        {"action", yaml_.word({"exclude", "include"},
-                                              [&](std::size_t i) { filter.action = static_cast<FilterAction>(i); })},
-                        {"conditions", yaml_.list([&](const YamlNode& one) { condition(one, filter); })}});
-    target.filters.push_back(std::move(filter));
-  }
-
-  void condition(const YamlNode& node, MatchFilter& filter) {
-    const std::size_t conditions = filter.conditions.size();
-    const std::size_t mistakes = yaml_.mistakes();
-    yaml_.fields(node, {{"tag", [&](const YamlNode& tag) { tag_match(tag, filter); }},
-                        {"property", [&](const YamlNode& property) { property_match(property, filter); }}});
-    if (yaml_.mistakes() == mistakes && filter.conditions.size() != conditions + 1) {
-      yaml_.mistake(node, "a condition is either a `tag` or a `property`");
-    }
-  }
-
-  void tag_match(const YamlNode& node, MatchFilter& filter) {
-    TagMatch tag;
-    const std::size_t mistakes = yaml_.mistakes();
-    const auto value = [&](const YamlNode& one) {
-      if (!empty_text(one)) yaml_.text(tag.value)(one);
-    };
-    yaml_.fields(node, {{"keys", yaml_.texts(tag.keys, nullptr, "the key of a tag"), YamlReader::Need::kRequired},
-                        {"value", value}});
-    if (yaml_.mistakes() == mistakes && tag.keys.empty()) yaml_.mistake(node, "`keys` is empty");
-    filter.conditions.emplace_back(std::move(tag));
-  }
-
-  void property_match(const YamlNode& node, MatchFilter& filter) {
-    PropertyMatch match;
-    const auto path = [&](const YamlNode& one) {
-      yaml_.text(match.path)(one);
-      if (match.path.empty()) return;
-      if (const auto parsed = JsonPath::parse(match.path); !parsed) yaml_.mistake(one, parsed.error().message);
-    };
-    bool has_op = false;
-    const auto op = yaml_.word({"eq", "contains", "regex", "exists"}, [&](std::size_t i) {
-      match.op = static_cast<MatchOp>(i);
-      has_op = true;
-    });
-    const YamlNode* value = nullptr;
-    const std::size_t mistakes = yaml_.mistakes();
-    yaml_.fields(node, {{"path", path, YamlReader::Need::kRequired}, {"op", op}, {"value", [&](const YamlNode& one) {
-                                                                                    value = &one;
-                                                                                  }}});
-    if (value != nullptr && !empty_text(*value)) {
-      if (!has_op && yaml_.mistakes() == mistakes) yaml_.mistake(node, "`op` is missing: how is the value compared?");
-      property_value(*value, match);
-    }
-    filter.conditions.emplace_back(std::move(match));
-  }
-
-  void property_value(const YamlNode& node, PropertyMatch& match) {
-    const YamlReader::Step step(yaml_, ".value");
-    if (match.op != MatchOp::kRegex) {
-      match.value = yaml_.json(node, nullptr).dump();
-      return;
-    }
-    std::string pattern;
-    yaml_.text(pattern)(node);
-    re2::RE2::Options quiet;
-    quiet.set_log_errors(false);
-    if (const re2::RE2 regex(pattern, quiet); !regex.ok()) {
-      yaml_.mistake(node, "not a regular expression (RE2): " + regex.error());
-    }
-    match.value = nlohmann::json(pattern).dump();
-  }
-
-  static bool empty_text(const YamlNode& node) { return node.kind == YamlNode::Kind::kScalar && node.text.empty(); }
-
   Config& config_;
   YamlReader yaml_;
-  std::set<std::string> target_names_;
+  TargetReader targets_{yaml_};
 };
+
+}  // namespace
 
 Result<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -334,8 +198,6 @@ Result<std::string> read_file(const std::string& path) {
   if (!in) return Error{Errc::kNotFound, std::string("cannot be read: ") + std::strerror(errno)};
   return text;
 }
-
-}  // namespace
 
 std::string to_string(const ConfigMistake& mistake) {
   if (mistake.line == 0) return mistake.file + ": " + mistake.message;

@@ -84,6 +84,10 @@ ConfigResult parse_config(const std::string& yaml, const std::string& file,
 /// The same from a file; one that cannot be read is a mistake like any other. `path` empty: no file, defaults only.
 ConfigResult load_config(const std::string& path, const std::map<std::string, std::string>& env);
 
+/// The whole of a file.
+/// errors   kNotFound, with the reason
+Result<std::string> read_file(const std::string& path);
+
 /// `250ms`, `10s`, `5m`, `1h`, `7d`.
 std::optional<Millis> parse_duration(std::string_view text);
 

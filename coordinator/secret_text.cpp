@@ -26,57 +26,108 @@ bool secret_name(std::string_view text) {
                      [](char c) { return letter(c) || digit(c) || c == '_' || c == '-' || c == '.'; });
 }
 
-/// `body` is what stands between `${` and `}`.
-Result<SecretPart> parse_reference(std::string_view body) {
-  const auto wrong = [&](std::string_view why) {
-    return Error{Errc::kInvalidRequest, "${" + std::string(body) + "}: " + std::string(why)};
+Error wrong(std::string_view body, std::string_view why) {
+  return {Errc::kInvalidRequest, "${" + std::string(body) + "}: " + std::string(why), {}, 0};
+}
+
+/// What stands between `${` and `}`, in two.
+struct Body {
+  std::string_view whole, kind, name;
+  explicit Body(std::string_view body) : whole(body), kind(body.substr(0, body.find(':'))) {
+    if (kind.size() < body.size()) name = body.substr(kind.size() + 1);
+  }
+};
+
+Result<TextPart> secret_part(const Body& body, std::string_view expected) {
+  using Kind = TextPart::Kind;
+  if (body.kind == "env") {
+    if (!variable_name(body.name))
+      return wrong(body.whole, "the name of an environment variable is expected after `env:`");
+    return TextPart{Kind::kEnv, std::string(body.name)};
+  }
+  if (body.kind == "file") {
+    if (body.name.empty() || body.name.front() != '/')
+      return wrong(body.whole, "an absolute path is expected after `file:`");
+    return TextPart{Kind::kFile, std::string(body.name)};
+  }
+  if (body.kind == "secret") {
+    if (!secret_name(body.name)) return wrong(body.whole, "a file name is expected after `secret:`");
+    return TextPart{Kind::kSecret, std::string(body.name)};
+  }
+  return wrong(body.whole, "not a reference: " + std::string(expected) + "; $${ stands for a literal ${");
+}
+
+Result<TextPart> declared_part(const Body& body, const std::map<std::string, std::string>& variables) {
+  if (body.kind == "resource") {
+    const auto end = std::min(body.name.find_first_of(".["), body.name.size());
+    const auto path = body.name.substr(std::min(end + (body.name.substr(end, 1) == "." ? 1 : 0), body.name.size()));
+    if (end == 0 || path.empty()) return wrong(body.whole, "`resource:NAME.PROPERTY` is expected");
+    return TextPart{TextPart::Kind::kResource, std::string(body.name.substr(0, end)), std::string(path)};
+  }
+  if (body.kind == "var") {
+    const auto end = std::min(body.name.find(":-"), body.name.size());
+    const auto name = std::string(body.name.substr(0, end));
+    if (!variable_name(name)) return wrong(body.whole, "the name of a variable is expected after `var:`");
+    const auto given = variables.find(name);
+    if (given != variables.end()) return TextPart{TextPart::Kind::kLiteral, given->second};
+    if (end == body.name.size())
+      return wrong(body.whole, "the variable has no value: give it with --var " + name + "=...");
+    return TextPart{TextPart::Kind::kLiteral, std::string(body.name.substr(end + 2))};
+  }
+  return secret_part(body, "${resource:NAME.PROPERTY}, ${var:NAME}, ${env:NAME}, ${file:/path} or ${secret:NAME}");
+}
+
+/// `part_of` makes a part of what stands between `${` and `}`. Literals that follow each other are one.
+template <typename PartOf>
+Result<std::vector<TextPart>> split(std::string_view text, PartOf part_of) {
+  std::vector<TextPart> parts;
+  const auto literal = [&](std::string_view more) {
+    if (more.empty()) return;
+    if (parts.empty() || parts.back().kind != TextPart::Kind::kLiteral) parts.emplace_back();
+    parts.back().text += more;
   };
-  const std::size_t colon = body.find(':');
-  const std::string_view kind = body.substr(0, colon);
-  const std::string_view name = colon == std::string_view::npos ? std::string_view{} : body.substr(colon + 1);
-  if (kind == "env") {
-    if (!variable_name(name)) return wrong("the name of an environment variable is expected after `env:`");
-    return SecretPart{SecretPart::Kind::kEnv, std::string(name)};
+  while (!text.empty()) {
+    const std::size_t dollar = text.find('$');
+    literal(text.substr(0, dollar));
+    text.remove_prefix(std::min(dollar, text.size()));
+    if (text.starts_with("$${")) {
+      literal("${");
+      text.remove_prefix(3);
+    } else if (text.starts_with("${")) {
+      const std::size_t end = text.find('}');
+      if (end == std::string_view::npos) {
+        return Error{Errc::kInvalidRequest, "a reference without its `}`; $${ stands for a literal ${", {}, 0};
+      }
+      Result<TextPart> part = part_of(Body(text.substr(2, end - 2)));
+      if (!part) return part.error();
+      if (part->kind == TextPart::Kind::kLiteral) {
+        literal(part->text);
+      } else {
+        parts.push_back(std::move(*part));
+      }
+      text.remove_prefix(end + 1);
+    } else {
+      literal(text.substr(0, 1));
+      text.remove_prefix(std::min<std::size_t>(1, text.size()));
+    }
   }
-  if (kind == "file") {
-    if (name.empty() || name.front() != '/') return wrong("an absolute path is expected after `file:`");
-    return SecretPart{SecretPart::Kind::kFile, std::string(name)};
-  }
-  if (kind == "secret") {
-    if (!secret_name(name)) return wrong("a file name is expected after `secret:`");
-    return SecretPart{SecretPart::Kind::kSecret, std::string(name)};
-  }
-  return wrong("not a reference: ${env:NAME}, ${file:/path} or ${secret:NAME}; $${ stands for a literal ${");
+  return parts;
 }
 
 }  // namespace
 
+Result<std::vector<TextPart>> parse_reference_text(std::string_view text,
+                                                   const std::map<std::string, std::string>& variables) {
+  return split(text, [&](const Body& body) { return declared_part(body, variables); });
+}
+
 Result<std::vector<SecretPart>> parse_secret_text(std::string_view text) {
-  std::vector<SecretPart> parts;
-  std::string literal;
-  const auto end_literal = [&] {
-    if (!literal.empty()) parts.push_back({SecretPart::Kind::kLiteral, std::exchange(literal, {})});
-  };
-  for (std::size_t i = 0; i < text.size();) {
-    if (text.substr(i, 3) == "$${") {
-      literal += "${";
-      i += 3;
-    } else if (text.substr(i, 2) == "${") {
-      const std::size_t end = text.find('}', i);
-      if (end == std::string_view::npos) {
-        return Error{Errc::kInvalidRequest, "a reference without its `}`; $${ stands for a literal ${"};
-      }
-      Result<SecretPart> part = parse_reference(text.substr(i + 2, end - i - 2));
-      if (!part) return part.error();
-      end_literal();
-      parts.push_back(std::move(*part));
-      i = end + 1;
-    } else {
-      literal += text[i++];
-    }
-  }
-  end_literal();
-  return parts;
+  const auto parts =
+      split(text, [](const Body& body) { return secret_part(body, "${env:NAME}, ${file:/path} or ${secret:NAME}"); });
+  if (!parts) return parts.error();
+  std::vector<SecretPart> secrets;
+  for (const auto& part : *parts) secrets.push_back({static_cast<SecretPart::Kind>(part.kind), part.text});
+  return secrets;
 }
 
 bool mentions_secret(std::string_view text) {

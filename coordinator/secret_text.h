@@ -1,12 +1,20 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "coordinator/declaration.h"
 #include "schema/messages.h"
 
 namespace muster {
+
+/// Splits a text of a declaration at its references: those of parse_secret_text(), `${resource:NAME.PATH}`, and
+/// `${var:NAME}` or `${var:NAME:-DEFAULT}`, whose value comes from `variables` and is text like any other.
+/// errors   kInvalidRequest: something that begins with `${` is none of these; a variable without a value
+Result<std::vector<TextPart>> parse_reference_text(std::string_view text,
+                                                   const std::map<std::string, std::string>& variables);
 
 /// Splits a user's text at its secret references: `${env:NAME}`, `${file:/absolute/path}`, `${secret:NAME}`; `$${` is a
 /// literal `${`. Text without references gives at most one literal part.

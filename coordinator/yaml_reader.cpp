@@ -216,15 +216,25 @@ std::optional<YamlReader::Json> YamlReader::number_between(const YamlNode& node,
   return std::nullopt;
 }
 
-YamlReader::Json YamlReader::json(const YamlNode& node, const Json::json_pointer& at, std::vector<Secret>* secrets) {
+YamlReader::Json YamlReader::json(const YamlNode& node, std::vector<Secret>* secrets) {
+  return json(node, [&](const YamlNode& text, const Json::json_pointer& at) -> Json {
+    if (secrets != nullptr) return secret_text(text, at, *secrets);
+    if (mentions_secret(text.text)) {
+      mistake(text, "a secret reference may stand in a target's config and a worker's env only");
+    }
+    return text.text;
+  });
+}
+
+YamlReader::Json YamlReader::json(const YamlNode& node, const Json::json_pointer& at, const TextUse& text) {
   switch (node.kind) {
     case YamlNode::Kind::kNull:
       return nullptr;
     case YamlNode::Kind::kScalar:
-      return json_scalar(node, at, secrets);
+      return json_scalar(node, at, text);
     case YamlNode::Kind::kSequence: {
       Json array = Json::array();
-      for (const YamlNode& item : node.items) array.push_back(json(item, at / array.size(), secrets));
+      for (const YamlNode& item : node.items) array.push_back(json(item, at / array.size(), text));
       return array;
     }
     case YamlNode::Kind::kMap:
@@ -233,33 +243,29 @@ YamlReader::Json YamlReader::json(const YamlNode& node, const Json::json_pointer
   Json object = Json::object();
   each_key(node, [&](const YamlNode& key, const YamlNode& value) {
     if (mentions_secret(key.text)) mistake(key, "a secret reference may not stand in a key");
-    object[key.text] = json(value, at / key.text, secrets);
+    object[key.text] = json(value, at / key.text, text);
   });
   return object;
 }
 
-YamlReader::Json YamlReader::json_scalar(const YamlNode& node, const Json::json_pointer& at,
-                                         std::vector<Secret>* secrets) {
+YamlReader::Json YamlReader::json_scalar(const YamlNode& node, const Json::json_pointer& at, const TextUse& text) {
   auto value = typed_scalar(node);
   if (!value) {
     mistake(node, "the number " + shown(node.text) + " is out of range: quote it to make it text");
     return nullptr;
   }
-  if (!value->is_string()) return *value;
-  if (secrets == nullptr) {
-    if (mentions_secret(node.text)) {
-      mistake(node, "a secret reference may stand in a target's config and a worker's env only");
-    }
-    return *value;
-  }
+  return value->is_string() && node.text.find("${") != std::string::npos ? text(node, at) : std::move(*value);
+}
+
+YamlReader::Json YamlReader::secret_text(const YamlNode& node, const Json::json_pointer& at,
+                                         std::vector<Secret>& secrets) {
   auto parts = parse_secret_text(node.text);
   if (!parts) {
     mistake(node, parts.error().message);
     return nullptr;
   }
-  if (parts->empty()) return "";
   if (parts->size() == 1 && parts->front().kind == SecretPart::Kind::kLiteral) return parts->front().text;
-  secrets->push_back({at.to_string(), std::move(*parts)});
+  secrets.push_back({at.to_string(), std::move(*parts)});
   return nullptr;
 }
 

@@ -47,9 +47,12 @@ class YamlReader {
   /// Whether `node` is of that kind; a mistake when it is not.
   bool expect(const YamlNode& node, YamlNode::Kind kind, std::string_view wanted);
 
-  /// JSON of any value.
+  /// What a text of a document stands for at that place of it.
+  using TextUse = std::function<Json(const YamlNode& node, const Json::json_pointer& at)>;
+  /// JSON of any value. `text` is called for each text that looks as if it held a reference.
+  Json json(const YamlNode& node, const TextUse& text) { return json(node, Json::json_pointer(), text); }
   /// `secrets`   where references go, their places being null; nullptr where none may stand
-  Json json(const YamlNode& node, std::vector<Secret>* secrets) { return json(node, Json::json_pointer(), secrets); }
+  Json json(const YamlNode& node, std::vector<Secret>* secrets);
 
   // Handlers. `wanted` completes "expected ...".
   Handler list(Handler each);
@@ -84,8 +87,9 @@ class YamlReader {
   };
 
  private:
-  Json json(const YamlNode& node, const Json::json_pointer& at, std::vector<Secret>* secrets);
-  Json json_scalar(const YamlNode& node, const Json::json_pointer& at, std::vector<Secret>* secrets);
+  Json json(const YamlNode& node, const Json::json_pointer& at, const TextUse& text);
+  Json json_scalar(const YamlNode& node, const Json::json_pointer& at, const TextUse& text);
+  Json secret_text(const YamlNode& node, const Json::json_pointer& at, std::vector<Secret>& secrets);
   std::optional<Json> number_between(const YamlNode& node, const Json& low, const Json& high, bool fractions);
 
   std::string file_;

@@ -6,28 +6,51 @@
 #include <iostream>
 
 #include "coordinator/cli/jsonpath_verb.h"
+#include "coordinator/declaration_reader.h"
 
 namespace muster::cli {
+namespace {
+
+struct Checked {
+  std::vector<ConfigMistake> mistakes;
+  std::string holds;  // for people
+};
+
+Checked check_file(const std::string& file, const std::map<std::string, std::string>& variables) {
+  const auto text = read_file(file);
+  if (!text) return {{{file, 0, 0, text.error().message}}, {}};
+  if (!looks_like_declaration(*text)) {
+    const ConfigResult result = parse_config(*text, file, {});
+    return {result.mistakes, std::to_string(result.config.targets.size()) + " targets, " +
+                                 std::to_string(result.config.workers.size()) + " kinds of workers"};
+  }
+  const DeclarationResult result = read_declarations({{file, *text}}, variables);
+  std::size_t resources = 0;
+  for (const Declaration& stack : result.stacks) resources += stack.resources.size();
+  return {result.mistakes,
+          std::to_string(resources) + " resources, " + std::to_string(result.targets.size()) + " targets"};
+}
+
+}  // namespace
+
 int report(Screen& screen, const std::vector<ConfigMistake>& mistakes) {
   for (const ConfigMistake& mistake : mistakes) screen.err << escape(to_string(mistake)) << '\n';
   screen.err << std::flush;
   return 2;
 }
 
-int check(Screen& screen, const std::string& file) {
-  const ConfigResult result = load_config(file, {});
-  Json mistakes = Json::array();
-  for (const ConfigMistake& one : result.mistakes) {
-    mistakes.push_back({{"file", one.file}, {"line", one.line}, {"column", one.column}, {"message", one.message}});
+int check(Screen& screen, const std::string& file, const std::map<std::string, std::string>& variables) {
+  const auto [mistakes, holds] = check_file(file, variables);
+  Json list = Json::array();
+  for (const ConfigMistake& one : mistakes) {
+    list.push_back({{"file", one.file}, {"line", one.line}, {"column", one.column}, {"message", one.message}});
   }
   const bool good = mistakes.empty();
-  const Json answer{{"file", file}, {"ok", good}, {"mistakes", mistakes}};
+  const Json answer{{"file", file}, {"ok", good}, {"mistakes", list}};
   write_object(screen, answer.dump(-1, ' ', false, Json::error_handler_t::replace), [&](const Json&) {
-    if (!good) return;
-    screen.out << file << ": good: " << result.config.targets.size() << " targets, " << result.config.workers.size()
-               << " kinds of workers\n";
+    if (good) screen.out << file << ": good: " << holds << '\n';
   });
-  return good ? 0 : report(screen, result.mistakes);
+  return good ? 0 : report(screen, mistakes);
 }
 
 int jsonpath(Screen& screen, const std::string& selector, const std::string& file) {

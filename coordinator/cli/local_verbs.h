@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "coordinator/cli/output.h"
@@ -8,8 +9,9 @@
 /// The verbs that need no fleet. Each returns the exit status.
 namespace muster::cli {
 
-/// Validates a configuration file by itself: the environment has no say.
-int check(Screen& screen, const std::string& file);
+/// Validates a configuration or declaration by itself: the environment has no say.
+/// `variables`   for ${var:NAME}
+int check(Screen& screen, const std::string& file, const std::map<std::string, std::string>& variables = {});
 
 /// Prints the matches of a JSONPath selector in a JSON document as an array of {"path","value"}.
 /// `file`   path, or `-` for standard input

@@ -121,11 +121,30 @@ void declare_parts(CommandLine& line) {
 }
 
 void declare_tools(CommandLine& line) {
-  line.verb(line.app, "check", "validate a configuration", "muster check muster.yaml", [](CLI::App& verb) {
-    const auto file = std::make_shared<std::string>();
-    verb.add_option("file", *file, "the configuration")->required();
-    return [file](Session& session) { return check(session.screen, *file); };
-  });
+  line.verb(line.app, "check", "validate a configuration or declaration", "muster check muster.yaml",
+            [](CLI::App& verb) {
+              struct Options {
+                std::string file;
+                std::vector<std::string> variables;
+              };
+              const auto options = std::make_shared<Options>();
+              verb.add_option("file", options->file, "the configuration or declaration")->required();
+              verb.add_option("--var", options->variables, "value of ${var:K}; may be repeated")
+                  ->type_name("K=V")
+                  ->allow_extra_args(false)
+                  ->check([](const std::string& text) {
+                    const std::size_t equals = text.find('=');
+                    return equals > 0 && equals != std::string::npos ? std::string() : "K=V is expected, not " + text;
+                  });
+              return [options](Session& session) {
+                std::map<std::string, std::string> variables;
+                for (const std::string& one : options->variables) {
+                  const std::size_t equals = one.find('=');
+                  variables[one.substr(0, equals)] = one.substr(equals + 1);
+                }
+                return check(session.screen, options->file, variables);
+              };
+            });
   line.verb(line.app, "jsonpath", "show what a JSONPath selects",
             "echo '{\"Tags\":[{\"Key\":\"Env\"}]}' | muster jsonpath '$.Tags[*].Key'", [](CLI::App& verb) {
               struct Options {

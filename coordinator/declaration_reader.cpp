@@ -1,0 +1,164 @@
+#include "coordinator/declaration_reader.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "coordinator/secret_text.h"
+#include "coordinator/target_reader.h"
+#include "schema/subjects.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kNameWanted = "a name: letters, digits, `_` and `-`, at most 64";
+
+class DeclarationReader {
+ public:
+  DeclarationReader(DeclarationResult& result, const std::map<std::string, std::string>& variables)
+      : result_(result), variables_(variables), yaml_("", result.mistakes) {}
+
+  void read(const DeclarationFile& file) {
+    file_ = file.name;
+    yaml_.set_file(file.name);
+    const auto tree = parse_yaml(file.text);
+    if (const auto* error = std::get_if<YamlError>(&tree)) {
+      result_.mistakes.push_back({file.name, error->line, error->column, error->message});
+    } else {
+      document(std::get<YamlNode>(tree));
+    }
+  }
+
+  /// What names refer to is known when all files are read.
+  void finish() {
+    for (const auto& use : uses_) {
+      if (names_.contains({use.stack, use.name})) continue;
+      result_.mistakes.push_back(
+          {use.file, use.line, use.column, "no resource is named " + shown(use.name) + " in stack " + use.stack});
+    }
+  }
+
+ private:
+  /// A name that stands in a declaration.
+  struct Use {
+    std::string stack, name, file;
+    int line = 0, column = 0;
+  };
+
+  void document(const YamlNode& root) {
+    std::string stack;
+    OnDrift on_drift = OnDrift::kAlert;
+    const YamlNode* resources = nullptr;
+    yaml_.fields(root, {{"stack", yaml_.text(stack, valid_namespace, kNameWanted), YamlReader::Need::kRequired},
+                        {"targets",
+                         yaml_.list([this](const YamlNode& node) { result_.targets.push_back(targets_.read(node)); })},
+                        {"on_drift", on_drift_handler(on_drift)},
+                        {"resources", [&](const YamlNode& list) { resources = &list; }}});
+    auto known = std::ranges::find(result_.stacks, stack, &Declaration::stack);
+    if (known == result_.stacks.end()) known = result_.stacks.insert(known, {stack, {}});
+    if (resources == nullptr) return;
+    const YamlReader::Step step(yaml_, ".resources");  // read last: they take the stack's settings over
+    yaml_.list([&](const YamlNode& node) { resource(node, on_drift, *known); })(*resources);
+  }
+
+  YamlReader::Handler on_drift_handler(OnDrift& out) {
+    return yaml_.word({"observe", "alert", "revert", "absorb"},
+                      [&out](std::size_t i) { out = static_cast<OnDrift>(i); });
+  }
+
+  void resource(const YamlNode& node, OnDrift on_drift, Declaration& stack) {
+    DeclaredResource r;
+    r.on_drift = on_drift;
+    const auto name = [&](const YamlNode& one) {
+      yaml_.text(r.name, valid_namespace, kNameWanted)(one);
+      if (!r.name.empty() && !names_.insert({stack.stack, r.name}).second) {
+        yaml_.mistake(one, "another resource of stack " + stack.stack + " has the name " + shown(r.name));
+      }
+    };
+    const auto used = [&](std::string& out) {
+      return [this, &out, &stack](const YamlNode& one) {
+        yaml_.text(out, valid_namespace, kNameWanted)(one);
+        if (!out.empty()) use(stack, out, one);
+      };
+    };
+    const auto after = yaml_.list([&](const YamlNode& one) {
+      std::string other;
+      used(other)(one);
+      if (!other.empty()) r.after.push_back(std::move(other));
+    });
+    const auto lifecycle = [&](const YamlNode& map) {
+      yaml_.fields(map, {{"protect", yaml_.boolean(r.protect)},
+                         {"replace", yaml_.word({"delete-first", "create-first"},
+                                                [&](std::size_t i) { r.replace = static_cast<ReplaceOrder>(i); })}});
+    };
+    yaml_.fields(node,
+                 {{"name", name, YamlReader::Need::kRequired},
+                  {"type", yaml_.text(r.type, valid_type, "a type like PG::Table"), YamlReader::Need::kRequired},
+                  {"target", yaml_.text(r.target, valid_target_name, kTargetNameWanted), YamlReader::Need::kRequired},
+                  {"properties", [&](const YamlNode& map) { properties(map, r, stack); }},
+                  {"native_id", yaml_.text(r.native_id)},
+                  {"parent", used(r.parent)},
+                  {"depends_on", after},
+                  {"on_drift", on_drift_handler(r.on_drift)},
+                  {"lifecycle", lifecycle}});
+    stack.resources.push_back(std::move(r));
+  }
+
+  void properties(const YamlNode& node, DeclaredResource& r, const Declaration& stack) {
+    if (!yaml_.expect(node, YamlNode::Kind::kMap, "a mapping")) return;
+    const auto json = yaml_.json(node, [&](const YamlNode& text, const auto& at) -> nlohmann::json {
+      auto parts = parse_reference_text(text.text, variables_);
+      if (!parts) {
+        yaml_.mistake(text, parts.error().message);
+        return nullptr;
+      }
+      if (parts->empty()) return "";
+      if (parts->size() == 1 && parts->front().kind == TextPart::Kind::kLiteral) return parts->front().text;
+      for (const auto& part : *parts) {
+        if (part.kind == TextPart::Kind::kResource) use(stack, part.text, text);
+      }
+      r.holes.push_back({at.to_string(), std::move(*parts)});
+      return nullptr;
+    });
+    r.properties = json.dump();
+  }
+
+  void use(const Declaration& stack, const std::string& name, const YamlNode& at) {
+    uses_.push_back({stack.stack, name, file_, at.line, at.column});
+  }
+
+  DeclarationResult& result_;
+  const std::map<std::string, std::string>& variables_;
+  YamlReader yaml_;
+  TargetReader targets_{yaml_};
+  std::string file_;
+  std::set<std::pair<std::string, std::string>> names_;  // stack and name
+  std::vector<Use> uses_;
+};
+
+}  // namespace
+
+DeclarationResult read_declarations(const std::vector<DeclarationFile>& files,
+                                    const std::map<std::string, std::string>& variables) {
+  DeclarationResult result;
+  DeclarationReader reader(result, variables);
+  for (const auto& file : files) reader.read(file);
+  reader.finish();
+  const auto order = [&](const ConfigMistake& mistake) {
+    const auto file = std::ranges::find(files, mistake.file, &DeclarationFile::name);
+    return std::tuple(file - files.begin(), mistake.line, mistake.column);
+  };
+  std::ranges::stable_sort(result.mistakes, {}, order);
+  return result;
+}
+
+bool looks_like_declaration(const std::string& yaml) {
+  const auto tree = parse_yaml(yaml);
+  const auto* root = std::get_if<YamlNode>(&tree);
+  return root != nullptr && std::ranges::any_of(root->keys, [](const YamlNode& key) {
+           return key.text == "stack" || key.text == "resources";
+         });
+}
+
+}  // namespace muster

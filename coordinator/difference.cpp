@@ -1,0 +1,184 @@
+#include "coordinator/difference.h"
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+/// `~` and `/` as RFC 6901 has them.
+std::string escaped(std::string_view part) {
+  std::string text;
+  for (const char c : part) {
+    if (c == '~') {
+      text += "~0";
+    } else if (c == '/') {
+      text += "~1";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+bool same_json_text(const Json& a, const Json& b) {
+  if (!a.is_string() || !b.is_string()) return false;
+  const auto left = Json::parse(a.get_ref<const std::string&>(), nullptr, false);
+  const auto right = Json::parse(b.get_ref<const std::string&>(), nullptr, false);
+  return !left.is_discarded() && left == right;
+}
+
+class Comparison {
+ public:
+  explicit Comparison(const std::vector<std::string>& left_out) : left_out_(left_out) {}
+
+  void object(const PropertyRule& rules, const Json& there, const Json& declared, const std::string& at,
+              bool create_only) {
+    for (const auto& [name, wanted] : declared.items()) {
+      const auto& rule = rules.of(name);
+      const auto pointer = at + "/" + escaped(name);
+      if (rule.read_only || rule.write_only || unknown(pointer)) continue;
+      const auto it = there.find(name);
+      const bool fixed = create_only || rule.create_only;
+      if (it == there.end() || it->is_null()) {
+        absent(rule, wanted, pointer, fixed, it != there.end());
+      } else if (wanted.is_null()) {
+        if (!rule.otherwise || *rule.otherwise != *it) add("remove", pointer, nullptr, fixed);
+      } else {
+        value(rule, *it, wanted, pointer, fixed);
+      }
+    }
+  }
+
+  Difference result;
+
+ private:
+  [[nodiscard]] bool unknown(const std::string& pointer) const {
+    return std::ranges::find(left_out_, pointer) != left_out_.end();
+  }
+
+  void add(const char* operation, const std::string& pointer, const Json* wanted, bool create_only) {
+    Json change{{"op", operation}, {"path", pointer}};
+    if (wanted != nullptr) change["value"] = *wanted;
+    result.patch.push_back(std::move(change));
+    if (create_only) result.create_only.push_back(pointer);
+  }
+
+  void absent(const PropertyRule& rule, const Json& wanted, const std::string& pointer, bool create_only, bool null) {
+    if (wanted.is_null() || (rule.otherwise && *rule.otherwise == wanted)) return;
+    if (wanted.is_object() && only_unread(rule, wanted)) return;
+    add(null ? "replace" : "add", pointer, &wanted, create_only);
+  }
+
+  /// Whether an object declares nothing that could be read back.
+  static bool only_unread(const PropertyRule& rule, const Json& wanted) {
+    return !wanted.empty() && std::ranges::all_of(wanted.items(), [&](const auto& each) {
+      const auto& inner = rule.of(each.key());
+      return inner.write_only || inner.read_only;
+    });
+  }
+
+  void value(const PropertyRule& rule, const Json& there, const Json& wanted, const std::string& pointer,
+             bool create_only) {
+    if (there.is_object() && wanted.is_object()) {
+      object(rule, there, wanted, pointer, create_only);
+    } else if (there.is_array() && wanted.is_array()) {
+      array(rule, there, wanted, pointer, create_only);
+    } else if (there != wanted && !(rule.json_text && same_json_text(there, wanted))) {
+      add("replace", pointer, &wanted, create_only);
+    }
+  }
+
+  void array(const PropertyRule& rule, const Json& there, const Json& wanted, const std::string& pointer,
+             bool create_only) {
+    const bool inside = std::ranges::any_of(
+        left_out_, [&](const auto& each) { return each.starts_with(pointer) && each.size() > pointer.size(); });
+    if (inside) return;  // an element is not known yet, and nothing can be said of the whole
+    if (there.size() == wanted.size() && (rule.unordered ? as_set(rule, there, wanted) : in_order(rule, there, wanted)))
+      return;
+    if (!rule.unordered && there.size() == wanted.size()) {
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        value(rule.of_items(), there[i], wanted[i], pointer + "/" + std::to_string(i), create_only);
+      }
+    } else {
+      add("replace", pointer, &wanted, create_only);
+    }
+  }
+
+  /// Whether an element that is there is as declared.
+  static bool matches(const PropertyRule& rule, const Json& there, const Json& wanted) {
+    static const std::vector<std::string> kNothing;
+    Comparison inner(kNothing);
+    inner.value(rule.of_items(), there, wanted, "", false);
+    return inner.result.patch.empty();
+  }
+
+  static bool in_order(const PropertyRule& rule, const Json& there, const Json& wanted) {
+    return std::ranges::equal(there, wanted, [&](const Json& a, const Json& b) { return matches(rule, a, b); });
+  }
+
+  static bool as_set(const PropertyRule& rule, const Json& there, const Json& wanted) {
+    if (rule.key.empty()) {
+      return std::ranges::is_permutation(there, wanted,
+                                         [&](const Json& a, const Json& b) { return matches(rule, a, b); });
+    }
+    const auto key = [&](const Json& element) {
+      return element.is_object() ? element.value(rule.key, Json()) : Json();
+    };
+    std::map<Json, const Json*> by_key;
+    for (const auto& element : there) by_key[key(element)] = &element;
+    return std::ranges::all_of(wanted, [&](const Json& element) {
+      const auto node = by_key.extract(key(element));  // a key stands for one element only
+      return !node.empty() && matches(rule, *node.mapped(), element);
+    });
+  }
+
+  const std::vector<std::string>& left_out_;
+};
+
+void put_over(const PropertyRule& rules, Json& there, const Json& declared) {
+  for (const auto& [name, wanted] : declared.items()) {
+    const auto& rule = rules.of(name);
+    if (rule.read_only) continue;
+    auto& slot = there[name];
+    if (slot.is_object() && wanted.is_object()) {
+      put_over(rule, slot, wanted);
+    } else {
+      slot = wanted;
+    }
+  }
+  for (auto it = there.begin(); it != there.end();) {
+    it = it->is_null() && declared.contains(it.key()) ? there.erase(it) : std::next(it);
+  }
+}
+
+void strip_read_only(const PropertyRule& rules, Json& there) {
+  for (auto it = there.begin(); it != there.end();) {
+    const auto& rule = rules.of(it.key());
+    if (rule.read_only) {
+      it = there.erase(it);
+      continue;
+    }
+    if (it->is_object()) strip_read_only(rule, *it);
+    ++it;
+  }
+}
+
+}  // namespace
+
+Difference compare(const PropertyRule& rules, const Json& there, const Json& declared,
+                   const std::vector<std::string>& left_out) {
+  Comparison comparison(left_out);
+  comparison.object(rules, there, declared, "", false);
+  return std::move(comparison.result);
+}
+
+Json merge_declared(const PropertyRule& rules, const Json& there, const Json& declared) {
+  Json whole = there.is_object() ? there : Json::object();
+  strip_read_only(rules, whole);
+  put_over(rules, whole, declared);
+  return whole;
+}
+
+}  // namespace muster

@@ -1,0 +1,445 @@
+#include "coordinator/plan.h"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+#include <unordered_map>
+
+#include <nlohmann/json.hpp>
+
+#include "coordinator/difference.h"
+#include "coordinator/references.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kIdentity = "x-muster-identity";
+
+/// What the planner needs of a type, parsed once.
+struct TypeRules {
+  const TypeDescriptor* type = nullptr;
+  PropertyRule rules;
+  std::vector<std::string> identity;  // properties that tell one object from another
+  [[nodiscard]] bool can(Operation operation) const {
+    return std::ranges::find(type->operations, operation) != type->operations.end();
+  }
+};
+
+/// Objects of one type on one target, by what identifies them.
+using IdentityIndex = std::unordered_map<std::string, PlanningView::Known>;
+
+class Planner {
+ public:
+  Planner(const Declaration& declaration, ApplyMode mode, PlanningView& view)
+      : declaration_(declaration), mode_(mode), view_(view) {}
+
+  PlanResult run() {
+    for (auto& known : view_.of_stack(declaration_.stack)) {
+      auto name = known.name;
+      stack_.emplace(std::move(name), std::move(known));
+    }
+    if (mode_ != ApplyMode::kDestroy) plan_declared();
+    if (mode_ != ApplyMode::kPatch && result_.mistakes.empty()) plan_deletions();
+    return std::move(result_);
+  }
+
+ private:
+  struct Node {
+    const DeclaredResource* resource = nullptr;
+    std::set<std::string> needs;  // names
+    std::vector<std::size_t> dependents;
+    std::size_t open = 0;  // needs that are not planned yet
+    std::optional<std::size_t> step;
+    Json values;  // its properties as far as they are known, for those who refer to it
+  };
+
+  void mistake(const std::string& resource, std::string message) {
+    result_.mistakes.push_back({resource, std::move(message)});
+  }
+
+  void plan_declared() {
+    collect();
+    if (!result_.mistakes.empty()) return;
+    std::deque<std::size_t> ready;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i].open == 0) ready.push_back(i);
+    }
+    std::size_t planned = 0;
+    for (; !ready.empty(); ++planned) {
+      const auto at = ready.front();
+      ready.pop_front();
+      plan_one(nodes_[at], at);
+      for (const auto dependent : nodes_[at].dependents) {
+        if (--nodes_[dependent].open == 0) ready.push_back(dependent);
+      }
+    }
+    if (planned < nodes_.size()) mistake({}, "the references make a cycle: " + cycle());
+  }
+
+  void collect() {
+    for (const auto& resource : declaration_.resources) {
+      if (!by_name_.emplace(resource.name, nodes_.size()).second) {
+        mistake(resource.name, "the name stands twice in stack " + declaration_.stack);
+        continue;
+      }
+      auto& node = nodes_.emplace_back();
+      node.resource = &resource;
+      node.needs.insert(resource.after.begin(), resource.after.end());
+      if (!resource.parent.empty()) node.needs.insert(resource.parent);
+      for (const auto& hole : resource.holes) {
+        for (const auto& part : hole.parts) {
+          if (part.kind == TextPart::Kind::kResource) node.needs.insert(part.text);
+        }
+      }
+      check(resource);
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      for (const auto& need : nodes_[i].needs) {
+        const auto found = by_name_.find(need);
+        if (found == by_name_.end()) {
+          mistake(nodes_[i].resource->name, "no resource is named '" + need + "' in stack " + declaration_.stack);
+          continue;
+        }
+        ++nodes_[i].open;
+        nodes_[found->second].dependents.push_back(i);
+      }
+    }
+  }
+
+  void check(const DeclaredResource& resource) {
+    if (!view_.has_target(resource.target)) mistake(resource.name, "no target is named '" + resource.target + "'");
+    const auto* rules = rules_of(resource.type);
+    if (rules == nullptr) {
+      mistake(resource.name, "no plugin serves type '" + resource.type + "': `muster types` lists them");
+      return;
+    }
+    if (!rules->can(Operation::kCreate)) {
+      mistake(resource.name, resource.type + " cannot be created: it can only be looked at");
+    }
+    const auto properties = Json::parse(resource.properties);
+    for (const auto& [name, rule] : rules->rules.properties) {
+      if (rule.read_only && properties.contains(name)) {
+        mistake(resource.name, "/" + name + " is set by the system and cannot be declared");
+      }
+      if (rule.secret && properties.contains(name) && !properties[name].is_null()) {
+        mistake(resource.name, "/" + name + " is a secret: it takes a reference only, like ${env:NAME}");
+      }
+    }
+  }
+
+  TypeRules* rules_of(const std::string& type) {
+    const auto known = types_.find(type);
+    if (known != types_.end()) return known->second.type == nullptr ? nullptr : &known->second;
+    auto& made = types_[type];
+    made.type = view_.type(type);
+    if (made.type == nullptr) return nullptr;
+    if (auto rules = property_rules(made.type->schema)) made.rules = std::move(*rules);
+    const auto schema = Json::parse(made.type->schema, nullptr, false);
+    if (schema.is_object() && schema.contains(kIdentity) && schema[kIdentity].is_array()) {
+      for (const auto& property : schema[kIdentity]) {
+        if (property.is_string()) made.identity.push_back(property.get<std::string>());
+      }
+    }
+    return &made;
+  }
+
+  /// One of the cycles, as `a -> b -> a`.
+  [[nodiscard]] std::string cycle() const {
+    std::size_t at = 0;
+    while (nodes_[at].open == 0) ++at;
+    std::vector<std::size_t> path;
+    while (std::ranges::find(path, at) == path.end()) {
+      path.push_back(at);
+      for (const auto& need : nodes_[at].needs) {
+        const auto next = by_name_.at(need);
+        if (nodes_[next].open == 0) continue;
+        at = next;
+        break;
+      }
+    }
+    std::string text;
+    for (auto it = std::ranges::find(path, at); it != path.end(); ++it) text += nodes_[*it].resource->name + " -> ";
+    return text + nodes_[at].resource->name;
+  }
+
+  void plan_one(Node& node, std::size_t index) {
+    const auto& resource = *node.resource;
+    const auto& rules = *rules_of(resource.type);
+    auto declared = Json::parse(resource.properties);
+    std::vector<std::string> unknown;
+    for (const auto& hole : resource.holes) fill(declared, hole, unknown);
+    PlanStep step;
+    step.stack = declaration_.stack;
+    step.name = resource.name;
+    step.target = resource.target;
+    step.type = resource.type;
+    step.declared = index;
+    for (const auto& need : node.needs) {
+      if (const auto before = nodes_[by_name_.at(need)].step) step.after.push_back(*before);
+    }
+    const auto known = find(resource, rules, declared, unknown);
+    if (known && known->managed && known->stack != declaration_.stack) {
+      mistake(resource.name, known->native_id + " belongs to stack " + known->stack + " already, as " + known->name);
+    }
+    Json there = Json::object();
+    if (!known || known->state == ResourceState::kMissing) {
+      step.action = StepAction::kCreate;
+      if (known) {
+        step.row = known->row;
+        step.reason = "it is gone";
+      }
+    } else {
+      there = Json::parse(known->properties);
+      decide(step, resource, rules, *known, there, declared, unknown);
+    }
+    node.values = merge_declared(rules.rules, step.action == StepAction::kReplace ? Json::object() : there, declared);
+    for (const auto& pointer : unknown) node.values[Json::json_pointer(pointer)] = nullptr;
+    node.step = result_.plan.steps.size();
+    result_.plan.steps.push_back(std::move(step));
+  }
+
+  /// Puts the value of a hole in where it is known; else its place goes to `unknown`.
+  void fill(Json& declared, const Hole& hole, std::vector<std::string>& unknown) {
+    auto value = resolve(hole, [&](const std::string& name, const std::string& path) -> std::optional<Json> {
+      const auto& other = nodes_[by_name_.at(name)];
+      return value_at(other.values, path);
+    });
+    if (value && !value->is_null()) {
+      declared[Json::json_pointer(hole.pointer)] = std::move(*value);
+    } else {
+      unknown.push_back(hole.pointer);
+    }
+  }
+
+  std::optional<PlanningView::Known> find(const DeclaredResource& resource, const TypeRules& rules,
+                                          const Json& declared, const std::vector<std::string>& unknown) {
+    const auto mine = stack_.find(resource.name);
+    if (mine != stack_.end() && mine->second.type == resource.type && mine->second.target == resource.target) {
+      return mine->second;
+    }
+    if (!resource.native_id.empty()) return view_.find(resource.target, resource.type, resource.native_id);
+    const auto identity = identity_of(rules, declared);
+    if (identity.empty() || !unknown_is_apart(rules, unknown)) return std::nullopt;
+    const auto& index = index_of(resource.target, resource.type, rules);
+    const auto it = index.find(identity);
+    return it == index.end() ? std::nullopt : std::optional(it->second);
+  }
+
+  static bool unknown_is_apart(const TypeRules& rules, const std::vector<std::string>& unknown) {
+    return std::ranges::none_of(rules.identity, [&](const std::string& property) {
+      return std::ranges::find(unknown, "/" + property) != unknown.end();
+    });
+  }
+
+  /// Empty where something of it is missing.
+  static std::string identity_of(const TypeRules& rules, const Json& properties) {
+    auto parts = Json::array();
+    for (const auto& property : rules.identity) {
+      if (!properties.contains(property)) return {};
+      parts.push_back(properties[property]);
+    }
+    return parts.empty() ? std::string() : parts.dump();
+  }
+
+  const IdentityIndex& index_of(const std::string& target, const std::string& type, const TypeRules& rules) {
+    const auto [it, made] = indexes_.try_emplace({target, type});
+    if (made) {
+      view_.each(target, type, [&](const PlanningView::Known& known) {
+        auto identity = identity_of(rules, Json::parse(known.properties));
+        if (!identity.empty()) it->second.emplace(std::move(identity), known);
+      });
+    }
+    return it->second;
+  }
+
+  void decide(PlanStep& step, const DeclaredResource& resource, const TypeRules& rules,
+              const PlanningView::Known& known, const Json& there, const Json& declared,
+              const std::vector<std::string>& unknown) {
+    step.row = known.row;
+    step.native_id = known.native_id;
+    step.content = known.content;
+    auto difference = compare(rules.rules, there, declared, unknown);
+    for (const auto& pointer : unknown) unknown_value(difference, rules, resource, known, pointer);
+    unread_values(difference, rules, resource, known, declared);
+    step.patch = difference.patch.dump();
+    if (!difference.create_only.empty()) {
+      step.action = StepAction::kReplace;
+      step.reason = "cannot be changed in place: " + joined(difference.create_only);
+      if (!known.managed) {
+        mistake(resource.name, known.native_id + " is there and is another: " + step.reason + "; declare it as it is");
+      } else if (resource.protect) {
+        mistake(resource.name, "is protected, and would have to be replaced: " + step.reason);
+      } else if (!rules.can(Operation::kDelete)) {
+        mistake(resource.name, "would have to be replaced, and " + resource.type + " cannot be deleted");
+      }
+    } else if (!known.managed) {
+      step.action = StepAction::kAdopt;
+      step.reason = "it is there already";
+    } else {
+      step.action = difference.patch.empty() ? StepAction::kUnchanged : StepAction::kUpdate;
+    }
+    if (!difference.patch.empty() && step.action != StepAction::kReplace && !rules.can(Operation::kUpdate)) {
+      mistake(resource.name, resource.type + " cannot be changed, and differs: " + step.patch);
+    }
+  }
+
+  /// A value that is known only when others are done: a change, unless it was declared by the same references before
+  /// and nothing that it refers to changes.
+  void unknown_value(Difference& difference, const TypeRules& rules, const DeclaredResource& resource,
+                     const PlanningView::Known& known, const std::string& pointer) {
+    const auto hole = std::ranges::find(resource.holes, pointer, &Hole::pointer);
+    const auto before = last_declared(known);
+    const bool as_before = before && std::ranges::find(before->holes, *hole) != before->holes.end();
+    if (as_before && hole->secret()) return;
+    if (as_before && !refers_to_change(*hole)) return;
+    difference.patch.push_back({{"op", "replace"}, {"path", pointer}, {"value", nullptr}});
+    const auto name = pointer.substr(1, pointer.find('/', 1) - 1);
+    if (rules.rules.of(name).create_only) difference.create_only.push_back(pointer);
+  }
+
+  bool refers_to_change(const Hole& hole) {
+    return std::ranges::any_of(hole.parts, [&](const TextPart& part) {
+      if (part.kind != TextPart::Kind::kResource) return false;
+      const auto step = nodes_[by_name_.at(part.text)].step;
+      return step && result_.plan.steps[*step].action != StepAction::kUnchanged;
+    });
+  }
+
+  /// Write-only values cannot be compared with what is there, but with what was declared before.
+  void unread_values(Difference& difference, const TypeRules& rules, const DeclaredResource& resource,
+                     const PlanningView::Known& known, const Json& declared) {
+    const auto before = last_declared(known);
+    const auto old = before ? Json::parse(before->properties) : Json::object();
+    for (const auto& [name, rule] : rules.rules.properties) {
+      if (!rule.write_only || !declared.contains(name) || declared[name].is_null()) continue;
+      const bool hole = std::ranges::find(resource.holes, "/" + name, &Hole::pointer) != resource.holes.end();
+      if (hole && !unread_resolved(resource, name)) continue;
+      if (old.contains(name) && old[name] == view_.digest(declared[name].dump())) continue;
+      difference.patch.push_back({{"op", "replace"}, {"path", "/" + name}, {"value", nullptr}});
+    }
+  }
+
+  static bool unread_resolved(const DeclaredResource& resource, const std::string& name) {
+    const auto hole = std::ranges::find(resource.holes, "/" + name, &Hole::pointer);
+    return hole == resource.holes.end() || !hole->secret();
+  }
+
+  static std::optional<DeclaredResource> last_declared(const PlanningView::Known& known) {
+    if (known.declared.empty()) return std::nullopt;
+    auto parsed = declared_resource_from_json(Json::parse(known.declared, nullptr, false));
+    return parsed ? std::optional(std::move(*parsed)) : std::nullopt;
+  }
+
+  static std::string joined(const std::vector<std::string>& texts) {
+    std::string all;
+    for (const auto& text : texts) all += (all.empty() ? "" : ", ") + text;
+    return all;
+  }
+
+  /// What the stack has and no longer declares, those that depend on others first.
+  void plan_deletions() {
+    std::map<std::string, const PlanningView::Known*> leaving;
+    for (const auto& [name, known] : stack_) {
+      const auto declared = by_name_.find(name);
+      const bool same = declared != by_name_.end() && nodes_[declared->second].resource->type == known.type &&
+                        nodes_[declared->second].resource->target == known.target;
+      if (!same) leaving.emplace(name, &known);
+    }
+    std::map<std::string, std::set<std::string>> users;  // by name: who refers to it and goes too
+    for (const auto& [name, known] : leaving) {
+      const auto before = last_declared(*known);
+      if (!before) continue;
+      if (before->protect) mistake(name, "is protected, and would be deleted");
+      auto needs = before->after;
+      if (!before->parent.empty()) needs.push_back(before->parent);
+      for (const auto& hole : before->holes) {
+        for (const auto& part : hole.parts) {
+          if (part.kind == TextPart::Kind::kResource) needs.push_back(part.text);
+        }
+      }
+      for (const auto& need : needs) {
+        if (leaving.contains(need)) users[need].insert(name);
+      }
+    }
+    std::map<std::string, std::size_t> done;
+    for (const auto& [name, known] : leaving) add_deletion(name, leaving, users, done);
+  }
+
+  void add_deletion(const std::string& first, const std::map<std::string, const PlanningView::Known*>& leaving,
+                    const std::map<std::string, std::set<std::string>>& users,
+                    std::map<std::string, std::size_t>& done) {
+    std::vector<std::string> path{first};
+    std::set<std::string> entered;
+    while (!path.empty()) {
+      const auto name = path.back();
+      if (done.contains(name)) {
+        path.pop_back();
+        continue;
+      }
+      const auto mine = users.find(name);
+      bool waits = false;
+      if (entered.insert(name).second && mine != users.end()) {
+        for (const auto& user : mine->second) {
+          if (done.contains(user) || entered.contains(user)) continue;
+          path.push_back(user);
+          waits = true;
+        }
+      }
+      if (waits) continue;
+      const auto& known = *leaving.at(name);
+      PlanStep step;
+      step.action = StepAction::kDelete;
+      step.stack = declaration_.stack;
+      step.name = name;
+      step.target = known.target;
+      step.type = known.type;
+      step.native_id = known.native_id;
+      step.row = known.row;
+      step.content = known.content;
+      step.reason = mode_ == ApplyMode::kDestroy ? "the stack is destroyed" : "it is not declared any more";
+      if (mine != users.end()) {
+        for (const auto& user : mine->second) {
+          if (const auto it = done.find(user); it != done.end()) step.after.push_back(it->second);
+        }
+      }
+      done[name] = result_.plan.steps.size();
+      result_.plan.steps.push_back(std::move(step));
+      path.pop_back();
+    }
+  }
+
+  const Declaration& declaration_;
+  const ApplyMode mode_;
+  PlanningView& view_;
+  PlanResult result_;
+  std::vector<Node> nodes_;
+  std::unordered_map<std::string, std::size_t> by_name_;
+  std::map<std::string, PlanningView::Known> stack_;  // managed rows of the stack, by name
+  std::map<std::string, TypeRules> types_;
+  std::map<std::pair<std::string, std::string>, IdentityIndex> indexes_;
+};
+
+}  // namespace
+
+std::string_view step_action_name(StepAction action) {
+  constexpr std::string_view kNames[] = {"create", "update", "replace", "delete", "adopt", "unchanged"};
+  return kNames[static_cast<std::size_t>(action)];
+}
+
+std::map<StepAction, std::size_t> Plan::summary() const {
+  std::map<StepAction, std::size_t> counts;
+  for (const auto& step : steps) ++counts[step.action];
+  return counts;
+}
+
+bool Plan::empty() const {
+  return std::ranges::all_of(steps, [](const PlanStep& step) { return step.action == StepAction::kUnchanged; });
+}
+
+PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view) {
+  return Planner(declaration, mode, view).run();
+}
+
+}  // namespace muster

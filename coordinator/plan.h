@@ -1,0 +1,88 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/declaration.h"
+#include "coordinator/property_rules.h"
+#include "coordinator/store.h"
+
+namespace muster {
+
+enum class StepAction : std::uint8_t { kCreate, kUpdate, kReplace, kDelete, kAdopt, kUnchanged };
+std::string_view step_action_name(StepAction action);
+
+/// One thing to be done for one resource.
+struct PlanStep {
+  StepAction action = StepAction::kUnchanged;
+  std::string stack, name, target, type;
+  std::string native_id;                // as far as it is known
+  JsonText patch = "[]";                // RFC 6902, of an update or replacement: from what is there to what is wanted
+  std::string reason;                   // for people: why it is replaced, deleted, adopted
+  std::vector<std::size_t> after;       // indices of the steps that come first
+  RowId row = 0;                        // in the inventory; 0: none
+  Hash128 content;                      // of what was there when it was planned
+  std::optional<std::size_t> declared;  // index into Declaration::resources; none: a deletion
+};
+
+struct Plan {
+  std::vector<PlanStep> steps;  // in an order in which they can be done
+  [[nodiscard]] std::map<StepAction, std::size_t> summary() const;
+  [[nodiscard]] bool empty() const;  // nothing would be done
+};
+
+/// A mistake in what is declared that only shows beside the inventory and the types; `resource` may be empty.
+struct PlanMistake {
+  std::string resource;
+  std::string message;
+  bool operator==(const PlanMistake&) const = default;
+};
+
+enum class ApplyMode : std::uint8_t {
+  kReconcile,  // what the stack no longer declares is deleted
+  kPatch,      // only ensures what is declared
+  kDestroy,    // everything of the stack is deleted
+};
+
+/// What the planner looks at, all of it as of one moment.
+class PlanningView {
+ public:
+  virtual ~PlanningView() = default;
+  struct Known {
+    RowId row = 0;
+    std::string target, type, native_id, stack, name;
+    bool managed = false;
+    ResourceState state = ResourceState::kPresent;
+    JsonText properties;
+    JsonText declared;  // DeclaredResource that it was last applied as; empty: none
+    Hash128 content;
+    RowId parent = 0;
+  };
+  /// Managed resources of a stack, in the order of their rows.
+  virtual std::vector<Known> of_stack(const std::string& stack) = 0;
+  /// Calls `sink` for each row of the type on the target that is listed.
+  virtual void each(const std::string& target, const std::string& type,
+                    const std::function<void(const Known&)>& sink) = 0;
+  virtual std::optional<Known> find(const std::string& target, const std::string& type,
+                                    const std::string& native_id) = 0;
+  /// The type as the target's plugin describes it; nullptr: nobody serves it.
+  virtual const TypeDescriptor* type(const std::string& name) = 0;
+  virtual bool has_target(const std::string& name) = 0;
+  /// What stands for a write-only value where it is kept: the same for the same value, and of no use to a thief.
+  virtual std::string digest(const std::string& value) = 0;
+};
+
+struct PlanResult {
+  Plan plan;
+  std::vector<PlanMistake> mistakes;  // empty: the plan can be carried out
+};
+
+/// Decides what is to be done so that the inventory is as declared. Linear in resources and references. Steps that
+/// delete what is declared no more come last; that all others have succeeded first is for who carries the plan out.
+PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view);
+
+}  // namespace muster

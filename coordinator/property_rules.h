@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "schema/messages.h"
+
+namespace muster {
+
+/// What the JSON Schema of a type says of one property, as far as it matters for comparing what is declared with what
+/// is there. A property that the schema does not know has a rule with nothing set.
+struct PropertyRule {
+  bool create_only = false;  // another value takes another object
+  bool read_only = false;    // the system's own; never declared
+  bool write_only = false;   // never read back
+  bool secret = false;
+  bool unordered = false;                   // an array whose order means nothing
+  bool json_text = false;                   // a string that holds JSON: compared as JSON
+  std::string key;                          // of an array of objects: the property that tells them apart
+  std::optional<nlohmann::json> otherwise;  // what the system takes where nothing is declared
+  std::map<std::string, PropertyRule, std::less<>> properties;
+  std::shared_ptr<const PropertyRule> items;  // of an array's elements
+
+  [[nodiscard]] const PropertyRule& of(std::string_view property) const;
+  [[nodiscard]] const PropertyRule& of_items() const;
+};
+
+/// Rules of a type, from its schema: `readOnly`, `writeOnly`, `default`, `contentMediaType: application/json` and
+/// x-muster-{secret,create-only,unordered,key,default} (schema/manifest.capnp).
+/// errors   kMalformed: no JSON object
+Result<PropertyRule> property_rules(const JsonText& schema);
+
+}  // namespace muster

@@ -1,0 +1,148 @@
+// Declarations: what users write, and every mistake in it with its place.
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "coordinator/declaration_reader.h"
+#include "coordinator/secret_text.h"
+
+using namespace muster;
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+using Kind = TextPart::Kind;
+
+namespace {
+
+constexpr const char* kShop = R"(
+stack: shop
+targets:
+  - {name: main, namespace: PG, config: {dsn: "${env:PG_DSN}"}, discover: true}
+resources:
+  - {name: owner, type: PG::Role,     target: main, properties: {name: shop_owner, login: true}}
+  - {name: db,    type: PG::Database, target: main, properties: {name: shop, owner: "${resource:owner.name}"}}
+  - name: sales
+    type: PG::Schema
+    target: main
+    depends_on: [owner]
+    lifecycle: {protect: true, replace: create-first}
+    on_drift: revert
+    properties:
+      database: "${resource:db.name}"
+      name: "${var:SCHEMA:-sales}"
+      note: "at ${var:PLACE} of ${resource:db.columns[0].name}, $${literal}"
+)";
+
+DeclarationResult read(const std::string& text, const std::map<std::string, std::string>& variables = {}) {
+  return read_declarations({{"shop.yaml", text}}, variables);
+}
+
+Strings texts(const DeclarationResult& result) {
+  Strings all;
+  for (const auto& mistake : result.mistakes) all.push_back(to_string(mistake));
+  return all;
+}
+
+bool has(const Strings& all, const std::string& start, const std::string& part) {
+  return std::ranges::any_of(
+      all, [&](const std::string& one) { return one.starts_with(start) && one.find(part) != std::string::npos; });
+}
+
+std::string resource(const std::string& more) {
+  return "stack: s\nresources:\n  - {name: a, type: PG::Role, target: main, properties: {" + more + "}}\n";
+}
+
+}  // namespace
+
+TEST_CASE("a declaration is read with its references") {
+  const auto result = read(kShop, {{"PLACE", "${env:X}"}});
+  REQUIRE(texts(result).empty());
+  REQUIRE(result.stacks.size() == 1);
+  const auto& [stack, resources] = result.stacks[0];
+  CHECK(stack == "shop");
+  REQUIRE(resources.size() == 3);
+  CHECK(resources[0].name == "owner");
+  CHECK(Json::parse(resources[0].properties) == Json::parse(R"({"name":"shop_owner","login":true})"));
+  CHECK(resources[0].on_drift == OnDrift::kAlert);
+  CHECK(Json::parse(resources[1].properties) == Json::parse(R"({"name":"shop","owner":null})"));
+  CHECK(resources[1].holes == std::vector<Hole>{{"/owner", {{Kind::kResource, "owner", "name"}}}});
+  const auto& sales = resources[2];
+  CHECK(sales.after == Strings{"owner"});
+  CHECK(sales.protect);
+  CHECK(sales.replace == ReplaceOrder::kCreateFirst);
+  CHECK(sales.on_drift == OnDrift::kRevert);
+  CHECK(Json::parse(sales.properties)["name"] == "sales");
+  REQUIRE(sales.holes.size() == 2);
+  // The value of a variable is text: what looks like a reference in it is none.
+  CHECK(sales.holes[1] == Hole{"/note",
+                               {{Kind::kLiteral, "at ${env:X} of "},
+                                {Kind::kResource, "db", "columns[0].name"},
+                                {Kind::kLiteral, ", ${literal}"}}});
+  REQUIRE(result.targets.size() == 1);
+  CHECK(result.targets[0].config.secrets.size() == 1);
+}
+
+TEST_CASE("files of one stack are one declaration, and refer to each other") {
+  const auto result =
+      read_declarations({{"a.yaml", resource("name: a")},
+                         {"b.yaml", "stack: s\nresources: [{name: b, type: PG::Role, target: main, depends_on: [a]}]"},
+                         {"c.yaml", "stack: other\nresources: [{name: a, type: PG::Role, target: main}]"}},
+                        {});
+  REQUIRE(texts(result).empty());
+  REQUIRE(result.stacks.size() == 2);
+  CHECK(result.stacks[0].resources.size() == 2);
+  CHECK(result.stacks[1].stack == "other");
+}
+
+TEST_CASE("every mistake is told, with its place") {
+  const auto result = read(R"(stack: shop
+resources:
+  - {name: a, type: PG::Role, target: main, properties: {x: "${resource:nobody.name}"}}
+  - {name: a, type: Role, target: "a b", colour: red}
+  - {name: b, type: PG::Role, target: main, depends_on: [c], on_drift: panic}
+  - {name: d, type: PG::Role, target: main, properties: {x: "${var:MISSING}", y: "${oops}", z: "${env:1}"}}
+  - {type: PG::Role, target: main, properties: [1]}
+)");
+  const auto all = texts(result);
+  CHECK(has(all, "shop.yaml:3:", "nobody"));
+  CHECK(has(all, "shop.yaml:4:", "`a`"));
+  CHECK(has(all, "shop.yaml:4:", "a type like"));
+  CHECK(has(all, "shop.yaml:4:", "colour"));
+  CHECK(has(all, "shop.yaml:5:", "no resource is named `c`"));
+  CHECK(has(all, "shop.yaml:5:", "observe"));
+  CHECK(has(all, "shop.yaml:6:", "--var MISSING="));
+  CHECK(has(all, "shop.yaml:6:", "${oops}"));
+  CHECK(has(all, "shop.yaml:6:", "${env:1}"));
+  CHECK(has(all, "shop.yaml:7:", "`name` is missing"));
+  CHECK(has(all, "shop.yaml:7:", "a mapping"));
+  CHECK(std::ranges::is_sorted(result.mistakes, {},
+                               [](const ConfigMistake& one) { return std::pair(one.line, one.column); }));
+}
+
+TEST_CASE("documents that are none are refused with their place") {
+  CHECK(has(texts(read("stack: s\nresources:\n\t- x")), "shop.yaml:3:", ""));
+  CHECK(has(texts(read("stack: s\nstack: t")), "shop.yaml:2:1", "twice"));
+  CHECK(has(texts(read("resources: []")), "shop.yaml:1:1", "`stack` is missing"));
+  CHECK(has(texts(read("")), "shop.yaml:1:1", ""));
+  CHECK(has(texts(read(resource("x: 1, x: 2"))), "shop.yaml:3:", "twice"));
+}
+
+TEST_CASE("a reference is complete or a mistake") {
+  for (const auto* bad : {"${resource:}", "${resource:a}", "${resource:a.}", "${resource:.x}", "${var:}", "${var:1}",
+                          "${", "${x", "${resource}"}) {
+    INFO(bad);
+    CHECK_FALSE(parse_reference_text(bad, {}));
+  }
+  const auto index = parse_reference_text("${resource:a[0]}", {});
+  REQUIRE(index);
+  CHECK(index->front().path == "[0]");
+  CHECK(parse_reference_text("${var:A:-}", {}).value().empty());
+  CHECK(parse_reference_text("$x $", {}).value() == std::vector<TextPart>{{Kind::kLiteral, "$x $"}});
+}
+
+TEST_CASE("a declaration is told from a configuration") {
+  CHECK(looks_like_declaration(kShop));
+  CHECK(looks_like_declaration("resources: []"));
+  CHECK_FALSE(looks_like_declaration("targets: []"));
+  CHECK_FALSE(looks_like_declaration("]"));
+}

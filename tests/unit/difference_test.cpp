@@ -1,0 +1,108 @@
+// What would have to change in an object for it to be as declared.
+#include <catch2/catch.hpp>
+
+#include "coordinator/difference.h"
+#include "coordinator/references.h"
+
+using namespace muster;
+using Json = nlohmann::json;
+
+namespace {
+
+PropertyRule rules(const char* properties) {
+  return property_rules(std::string(R"({"type":"object","properties":)") + properties + "}").value();
+}
+
+Json patch(const char* schema, const char* there, const char* declared) {
+  return compare(rules(schema), Json::parse(there), Json::parse(declared)).patch;
+}
+
+}  // namespace
+
+TEST_CASE("only declared fields count") {
+  CHECK(patch("{}", R"({"a":1,"b":2})", R"({"a":1})").empty());
+  CHECK(patch("{}", R"({"a":{"x":1,"y":2}})", R"({"a":{"x":1}})").empty());
+  CHECK(patch("{}", R"({"a":{"x":1,"y":2}})", R"({"a":{"x":3}})") ==
+        Json::parse(R"([{"op":"replace","path":"/a/x","value":3}])"));
+  CHECK(patch("{}", R"({})", R"({"a":1})") == Json::parse(R"([{"op":"add","path":"/a","value":1}])"));
+  CHECK(patch("{}", R"({"a":1})", R"({"a":null})")[0]["op"] == "remove");
+  CHECK(patch("{}", R"({})", R"({"a":null})").empty());
+}
+
+TEST_CASE("what the system sets, or never gives back, is left alone") {
+  constexpr const char* kSchema = R"({"id":{"readOnly":true},"password":{"writeOnly":true}})";
+  CHECK(patch(kSchema, R"({"id":1})", R"({"id":2,"password":"x"})").empty());
+}
+
+TEST_CASE("a default counts as there") {
+  constexpr const char* kSchema = R"({"login":{"default":false},"size":{"x-muster-default":3,"default":4}})";
+  CHECK(patch(kSchema, R"({})", R"({"login":false,"size":3})").empty());
+  CHECK(patch(kSchema, R"({})", R"({"login":true})").size() == 1);
+  CHECK(patch(kSchema, R"({"login":false})", R"({"login":null})").empty());
+}
+
+TEST_CASE("arrays compare as sets, by key, or in order") {
+  constexpr const char* kSchema =
+      R"({"set":{"x-muster-unordered":true},"list":{},
+          "tags":{"x-muster-unordered":true,"x-muster-key":"Key","items":{"properties":{"at":{"readOnly":true}}}}})";
+  CHECK(patch(kSchema, R"({"set":["a","b"]})", R"({"set":["b","a"]})").empty());
+  CHECK(patch(kSchema, R"({"set":["a","b"]})", R"({"set":["b"]})").size() == 1);
+  CHECK(patch(kSchema, R"({"list":["a","b"]})", R"({"list":["b","a"]})").size() == 2);
+  CHECK(patch(kSchema, R"({"list":[{"x":1,"y":2},3]})", R"({"list":[{"x":1},3]})").empty());
+  CHECK(patch(kSchema, R"({"list":[{"x":1},3]})", R"({"list":[{"x":2},3]})") ==
+        Json::parse(R"([{"op":"replace","path":"/list/0/x","value":2}])"));
+  CHECK(patch(kSchema, R"({"tags":[{"Key":"b","Value":"2","at":9},{"Key":"a","Value":"1"}]})",
+              R"({"tags":[{"Key":"a","Value":"1"},{"Key":"b","Value":"2","at":7}]})")
+            .empty());
+  CHECK(patch(kSchema, R"({"tags":[{"Key":"a","Value":"1"}]})", R"({"tags":[{"Key":"a","Value":"2"}]})").size() == 1);
+  CHECK(patch(kSchema, R"({"tags":[{"Key":"a"},{"Key":"b"}]})", R"({"tags":[{"Key":"a"},{"Key":"a"}]})").size() == 1);
+}
+
+TEST_CASE("numbers compare by value, and strings that hold JSON as JSON") {
+  CHECK(patch("{}", R"({"a":1})", R"({"a":1.0})").empty());
+  constexpr const char* kSchema = R"({"policy":{"contentMediaType":"application/json"}})";
+  CHECK(patch(kSchema, R"({"policy":"{\"a\":1,\"b\":2}"})", R"({"policy":"{ \"b\": 2, \"a\": 1 }"})").empty());
+  CHECK(patch(kSchema, R"({"policy":"{\"a\":1}"})", R"({"policy":"{\"a\":2}"})").size() == 1);
+}
+
+TEST_CASE("create-only properties are named, also deep down") {
+  const auto difference = compare(rules(R"({"spec":{"x-muster-create-only":true}})"),
+                                  Json::parse(R"({"spec":{"zone":"a"}})"), Json::parse(R"({"spec":{"zone":"b"}})"));
+  CHECK(difference.create_only == std::vector<std::string>{"/spec/zone"});
+}
+
+TEST_CASE("values that are not known yet are not compared") {
+  CHECK(compare({}, Json::parse(R"({"a":1,"l":[1]})"), Json::parse(R"({"a":null,"l":[null]})"), {"/a", "/l/0"})
+            .patch.empty());
+}
+
+TEST_CASE("a patch turns what is there into what is wanted") {
+  const auto there = Json::parse(R"({"a/b":{"x~y":1},"list":[1,{"k":2}],"gone":1})");
+  const auto declared = Json::parse(R"({"a/b":{"x~y":2,"n":[]},"list":[1,{"k":3}],"gone":null})");
+  const auto difference = compare({}, there, declared);
+  const auto after = there.patch(difference.patch);
+  CHECK(compare({}, after, declared).patch.empty());
+}
+
+TEST_CASE("the whole of what is wanted keeps what is not declared, less what only the system sets") {
+  const auto rule = rules(R"({"id":{"readOnly":true}})");
+  CHECK(merge_declared(rule, Json::parse(R"({"id":1,"a":{"x":1},"b":2,"c":3})"),
+                       Json::parse(R"({"a":{"y":2},"b":5,"c":null})")) == Json::parse(R"({"a":{"x":1,"y":2},"b":5})"));
+}
+
+TEST_CASE("a reference keeps the type of its value where it is the whole, and makes a text of several parts") {
+  const auto object = Json::parse(R"({"name":"shop","port":5432,"columns":[{"name":"id"}]})");
+  CHECK(value_at(object, "name").value() == "shop");
+  CHECK(value_at(object, "columns[0].name").value() == "id");
+  for (const auto* path : {"columns[1]", "columns[x]", "columns[0", "none", "name.x", "columns.name", "[0]"}) {
+    CHECK_FALSE(value_at(object, path));
+  }
+  const auto lookup = [&](const std::string& name, const std::string& path) -> std::optional<Json> {
+    return name == "db" ? value_at(object, path) : std::nullopt;
+  };
+  using Kind = TextPart::Kind;
+  CHECK(resolve({"/a", {{Kind::kResource, "db", "port"}}}, lookup).value() == 5432);
+  CHECK(resolve({"/a", {{Kind::kLiteral, "port-"}, {Kind::kResource, "db", "port"}}}, lookup).value() == "port-5432");
+  CHECK_FALSE(resolve({"/a", {{Kind::kResource, "other", "port"}}}, lookup));
+  CHECK_FALSE(resolve({"/a", {{Kind::kEnv, "X"}}}, lookup));
+}

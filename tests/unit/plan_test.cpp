@@ -1,0 +1,322 @@
+// What is to be done so that the inventory is as declared.
+#include <algorithm>
+#include <deque>
+
+#include <catch2/catch.hpp>
+
+#include "coordinator/plan.h"
+
+using namespace muster;
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+using Catch::Contains;
+
+namespace {
+
+constexpr const char* kRoleSchema = R"({"type":"object","x-muster-identity":["name"],"properties":{
+  "name":{"type":"string","x-muster-create-only":true},"login":{"type":"boolean","default":false},
+  "password":{"type":"string","writeOnly":true,"x-muster-secret":true},
+  "note":{"type":"string","writeOnly":true},
+  "member_of":{"type":"array","x-muster-unordered":true},"oid":{"type":"integer","readOnly":true}}})";
+constexpr const char* kDatabaseSchema = R"({"type":"object","x-muster-identity":["name"],"properties":{
+  "name":{"type":"string","x-muster-create-only":true},"owner":{"type":"string"},
+  "encoding":{"type":"string","x-muster-create-only":true}}})";
+
+class World final : public PlanningView {
+ public:
+  World() {
+    add_type("PG::Role", kRoleSchema);
+    add_type("PG::Database", kDatabaseSchema);
+    add_type("PG::Frozen", kDatabaseSchema).operations = {Operation::kList, Operation::kRead};
+  }
+  TypeDescriptor& add_type(const std::string& name, const char* schema) {
+    auto& type = types[name];
+    type.name = name;
+    type.schema = schema;
+    type.operations = {Operation::kList, Operation::kRead, Operation::kCreate, Operation::kUpdate, Operation::kDelete};
+    return type;
+  }
+  Known& add(const std::string& type, const std::string& id, const Json& properties) {
+    Known known;
+    known.row = static_cast<RowId>(rows.size()) + 1;
+    known.target = "main";
+    known.type = type;
+    known.native_id = id;
+    known.properties = properties.dump();
+    return rows.emplace_back(std::move(known));
+  }
+  /// As a stack's resource that was applied as `declared`.
+  Known& manage(Known& known, const DeclaredResource& declared, const std::string& stack = "shop") {
+    known.managed = true;
+    known.stack = stack;
+    known.name = declared.name;
+    known.declared = to_json(declared).dump();
+    return known;
+  }
+
+  std::vector<Known> of_stack(const std::string& stack) override {
+    std::vector<Known> found;
+    std::ranges::copy_if(rows, std::back_inserter(found),
+                         [&](const Known& row) { return row.managed && row.stack == stack; });
+    return found;
+  }
+  void each(const std::string&, const std::string& type, const std::function<void(const Known&)>& sink) override {
+    for (const auto& row : rows) {
+      if (row.type == type) sink(row);
+    }
+  }
+  std::optional<Known> find(const std::string&, const std::string& type, const std::string& id) override {
+    for (const auto& row : rows) {
+      if (row.type == type && row.native_id == id) return row;
+    }
+    return std::nullopt;
+  }
+  const TypeDescriptor* type(const std::string& name) override {
+    const auto it = types.find(name);
+    return it == types.end() ? nullptr : &it->second;
+  }
+  bool has_target(const std::string& name) override { return name == "main"; }
+  std::string digest(const std::string& value) override { return "digest of " + value; }
+
+  std::deque<Known> rows;
+  std::map<std::string, TypeDescriptor> types;
+};
+
+DeclaredResource role(const std::string& name, const Json& properties = {}) {
+  DeclaredResource r;
+  r.name = name;
+  r.type = "PG::Role";
+  r.target = "main";
+  auto all = properties.is_null() ? Json::object() : properties;
+  if (!all.contains("name")) all["name"] = name;
+  r.properties = all.dump();
+  return r;
+}
+
+DeclaredResource database(const std::string& name, const std::string& owner) {
+  DeclaredResource r;
+  r.name = name;
+  r.type = "PG::Database";
+  r.target = "main";
+  r.properties = Json{{"name", name}, {"owner", nullptr}}.dump();
+  r.holes = {{"/owner", {{TextPart::Kind::kResource, owner, "name"}}}};
+  return r;
+}
+
+Strings actions(const Plan& plan) {
+  Strings all;
+  for (const auto& step : plan.steps) all.push_back(std::string(step_action_name(step.action)) + " " + step.name);
+  return all;
+}
+
+const PlanStep& step_of(const Plan& plan, const std::string& name) {
+  const auto it = std::ranges::find(plan.steps, name, &PlanStep::name);
+  REQUIRE(it != plan.steps.end());
+  return *it;
+}
+
+Strings messages(const PlanResult& result) {
+  Strings all;
+  for (const auto& mistake : result.mistakes) all.push_back(mistake.resource + ": " + mistake.message);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("what is not there is created, after what it refers to") {
+  World world;
+  const auto result = make_plan({"shop", {database("db", "owner"), role("owner")}}, ApplyMode::kReconcile, world);
+  REQUIRE(result.mistakes.empty());
+  CHECK(actions(result.plan) == Strings{"create owner", "create db"});
+  CHECK(step_of(result.plan, "db").after == std::vector<std::size_t>{0});
+  CHECK(result.plan.summary().at(StepAction::kCreate) == 2);
+}
+
+TEST_CASE("what is as declared needs nothing") {
+  World world;
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}, {"login", false}, {"oid", 5}}), role("owner"));
+  world.manage(world.add("PG::Database", "db", {{"name", "db"}, {"owner", "owner"}, {"encoding", "UTF8"}}),
+               database("db", "owner"));
+  const auto result =
+      make_plan({"shop", {database("db", "owner"), role("owner", {{"login", false}})}}, ApplyMode::kReconcile, world);
+  REQUIRE(messages(result).empty());
+  CHECK(result.plan.empty());
+  CHECK(actions(result.plan) == Strings{"unchanged owner", "unchanged db"});
+}
+
+TEST_CASE("a change in place is an update with the smallest patch") {
+  World world;
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}, {"login", false}, {"member_of", {"a", "b"}}}),
+               role("owner"));
+  const auto result =
+      make_plan({"shop", {role("owner", {{"login", true}, {"member_of", {"b", "a"}}})}}, ApplyMode::kReconcile, world);
+  REQUIRE(messages(result).empty());
+  const auto& step = step_of(result.plan, "owner");
+  CHECK(step.action == StepAction::kUpdate);
+  CHECK(Json::parse(step.patch) == Json::parse(R"([{"op":"replace","path":"/login","value":true}])"));
+  CHECK(step.native_id == "owner");
+  CHECK(step.row == 1);
+}
+
+TEST_CASE("another value of a create-only property replaces the object, unless it is protected") {
+  World world;
+  auto declared = role("owner", {{"name", "boss"}});
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("owner"));
+  SECTION("replaced") {
+    const auto result = make_plan({"shop", {declared}}, ApplyMode::kReconcile, world);
+    REQUIRE(messages(result).empty());
+    CHECK(step_of(result.plan, "owner").action == StepAction::kReplace);
+    CHECK_THAT(step_of(result.plan, "owner").reason, Contains("/name"));
+  }
+  SECTION("protected") {
+    declared.protect = true;
+    CHECK(make_plan({"shop", {declared}}, ApplyMode::kReconcile, world).mistakes.size() == 1);
+  }
+}
+
+TEST_CASE("a dependent of what is replaced sees the value that it will have") {
+  World world;
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("owner"));
+  world.manage(world.add("PG::Database", "db", {{"name", "db"}, {"owner", "owner"}}), database("db", "owner"));
+  const auto result =
+      make_plan({"shop", {role("owner", {{"name", "boss"}}), database("db", "owner")}}, ApplyMode::kReconcile, world);
+  REQUIRE(messages(result).empty());
+  const auto& step = step_of(result.plan, "db");
+  CHECK(step.action == StepAction::kUpdate);
+  CHECK(Json::parse(step.patch) == Json::parse(R"([{"op":"replace","path":"/owner","value":"boss"}])"));
+}
+
+TEST_CASE("what is there already is adopted, with what differs") {
+  World world;
+  world.add("PG::Role", "owner", {{"name", "owner"}, {"login", true}});
+  SECTION("by what identifies it") {
+    const auto result =
+        make_plan({"shop", {role("mine", {{"name", "owner"}, {"login", false}})}}, ApplyMode::kReconcile, world);
+    REQUIRE(messages(result).empty());
+    const auto& step = step_of(result.plan, "mine");
+    CHECK(step.action == StepAction::kAdopt);
+    CHECK(step.native_id == "owner");
+    CHECK(Json::parse(step.patch).size() == 1);
+  }
+  SECTION("by its native id") {
+    auto declared = role("mine", {{"name", "owner"}});
+    declared.native_id = "owner";
+    CHECK(step_of(make_plan({"shop", {declared}}, ApplyMode::kReconcile, world).plan, "mine").action ==
+          StepAction::kAdopt);
+  }
+  SECTION("another stack has it") {
+    world.manage(world.rows[0], role("theirs"), "other");
+    const auto result = make_plan({"shop", {role("mine", {{"name", "owner"}})}}, ApplyMode::kReconcile, world);
+    REQUIRE(result.mistakes.size() == 1);
+    CHECK_THAT(result.mistakes[0].message, Contains("stack other"));
+  }
+}
+
+TEST_CASE("what is managed and gone is created again") {
+  World world;
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("owner")).state = ResourceState::kMissing;
+  const auto result = make_plan({"shop", {role("owner")}}, ApplyMode::kReconcile, world);
+  CHECK(step_of(result.plan, "owner").action == StepAction::kCreate);
+  CHECK(step_of(result.plan, "owner").row == 1);
+}
+
+TEST_CASE("what a stack no longer declares is deleted, its users first; patch mode leaves it") {
+  World world;
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("owner"));
+  world.manage(world.add("PG::Database", "db", {{"name", "db"}, {"owner", "owner"}}), database("db", "owner"));
+  SECTION("reconcile") {
+    const auto plan = make_plan({"shop", {}}, ApplyMode::kReconcile, world).plan;
+    CHECK(actions(plan) == Strings{"delete db", "delete owner"});
+    CHECK(plan.steps[1].after == std::vector<std::size_t>{0});
+  }
+  SECTION("patch") {
+    CHECK(make_plan({"shop", {}}, ApplyMode::kPatch, world).plan.steps.empty());
+  }
+  SECTION("destroy") {
+    const auto plan = make_plan({"shop", {role("owner"), database("db", "owner")}}, ApplyMode::kDestroy, world).plan;
+    CHECK(actions(plan) == Strings{"delete db", "delete owner"});
+  }
+  SECTION("destroy of something protected") {
+    auto declared = role("owner");
+    declared.protect = true;
+    world.manage(world.rows[0], declared);
+    CHECK(messages(make_plan({"shop", {}}, ApplyMode::kDestroy, world)) ==
+          Strings{"owner: is protected, and would be deleted"});
+  }
+}
+
+TEST_CASE("write-only values are compared with what was declared, never with what is there") {
+  World world;
+  auto before = role("owner", {{"note", "digest of \"hello\""}});
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), before);
+  auto now = role("owner", {{"note", "hello"}});
+  CHECK(make_plan({"shop", {now}}, ApplyMode::kReconcile, world).plan.empty());
+  now = role("owner", {{"note", "other"}});
+  const auto plan = make_plan({"shop", {now}}, ApplyMode::kReconcile, world).plan;
+  CHECK(step_of(plan, "owner").action == StepAction::kUpdate);
+  CHECK_THAT(step_of(plan, "owner").patch, !Contains("other"));
+}
+
+TEST_CASE("a secret reference is a change only when it is another reference") {
+  World world;
+  auto declared = role("owner", {{"password", nullptr}});
+  declared.holes = {{"/password", {{TextPart::Kind::kEnv, "PG_PASSWORD"}}}};
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), declared);
+  CHECK(make_plan({"shop", {declared}}, ApplyMode::kReconcile, world).plan.empty());
+  declared.holes[0].parts[0].text = "PG_OTHER";
+  CHECK(actions(make_plan({"shop", {declared}}, ApplyMode::kReconcile, world).plan) == Strings{"update owner"});
+}
+
+TEST_CASE("all mistakes come together, with the resource they are about") {
+  World world;
+  auto unknown_type = role("a");
+  unknown_type.type = "PG::Nothing";
+  auto unknown_target = role("b");
+  unknown_target.target = "elsewhere";
+  auto read_only = role("c", {{"oid", 3}});
+  auto secret = role("d", {{"password", "hunter2"}});
+  auto frozen = database("e", "a");
+  frozen.type = "PG::Frozen";
+  const auto result =
+      make_plan({"shop", {unknown_type, unknown_target, read_only, secret, frozen, role("a"), database("f", "nobody")}},
+                ApplyMode::kReconcile, world);
+  CHECK(result.plan.steps.empty());
+  const auto all = messages(result);
+  for (const auto* part : {"a: no plugin serves", "b: no target", "c: /oid", "d: /password", "e: PG::Frozen cannot",
+                           "a: the name stands twice", "f: no resource is named 'nobody'"}) {
+    INFO(part);
+    CHECK(std::ranges::any_of(all, [&](const std::string& message) { return message.starts_with(part); }));
+  }
+  for (const auto& message : all) CHECK_THAT(message, !Contains("hunter2"));
+}
+
+TEST_CASE("a cycle is printed as a cycle") {
+  World world;
+  auto a = role("a"), b = role("b"), c = role("c"), d = role("d");
+  a.after = {"b"};
+  b.after = {"c"};
+  c.after = {"b"};
+  const auto result = make_plan({"shop", {a, b, c, d}}, ApplyMode::kReconcile, world);
+  REQUIRE(result.mistakes.size() == 1);
+  CHECK_THAT(result.mistakes[0].message, Contains("b -> c -> b") || Contains("c -> b -> c"));
+}
+
+TEST_CASE("declarations come back from JSON as they were") {
+  auto full = database("db", "owner");
+  full.after = {"x"};
+  full.native_id = "db";
+  full.parent = "p";
+  full.protect = true;
+  full.replace = ReplaceOrder::kCreateFirst;
+  full.on_drift = OnDrift::kRevert;
+  full.holes.push_back({"/a~1b", {{TextPart::Kind::kLiteral, "x-"}, {TextPart::Kind::kEnv, "E"}}});
+  const Declaration declaration{"shop", {full, role("owner")}};
+  CHECK(declaration_from_json(to_json(declaration)).value() == declaration);
+  CHECK(full.holes[1].secret());
+  CHECK_FALSE(full.holes[0].secret());
+  for (const auto* bad : {R"([])", R"({"stack":1})", R"({"stack":"s","resources":[{}]})",
+                          R"({"stack":"s","resources":[{"name":"a","type":"t","target":"x","holes":[{}]}]})",
+                          R"({"stack":"s","resources":[{"name":"a","type":"t","target":"x","on_drift":"x"}]})"}) {
+    CHECK_FALSE(declaration_from_json(Json::parse(bad)));
+  }
+}
