@@ -1,4 +1,5 @@
-# Installs the build into a prefix of its own and builds the plugin beside this file against it, as an author would.
+# Installs the build into a prefix of its own and does there what the guide for authors of plugins says: builds the plugin
+# beside this file against the installed SDK, tests it, and lets a fleet of its own run it.
 #   cmake -D BUILD=<build directory> -D WORK=<scratch directory> [-D SANITIZE=address,undefined] -P install_test.cmake
 
 function(run)
@@ -10,6 +11,12 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
+function(expect what pattern)
+  if(NOT output MATCHES "${pattern}")
+    message(FATAL_ERROR "${what} says:\n${output}")
+  endif()
+endfunction()
+
 file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 
@@ -18,16 +25,24 @@ if(SANITIZE)
   list(APPEND flags -fsanitize=${SANITIZE} -fno-sanitize-recover=all)  # the installed libraries are built with it
 endif()
 list(JOIN flags " " flags)
-run(${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR}/notes -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/prefix
-  -DCMAKE_CXX_FLAGS=${flags})
-run(${CMAKE_COMMAND} --build ${WORK}/build)
-run(${WORK}/build/notes_test)
-
-run(${WORK}/build/muster-plugin-notes --help)
-if(NOT output MATCHES "Text files in a directory.*Example:")
-  message(FATAL_ERROR "--help says:\n${output}")
+file(COPY ${CMAKE_CURRENT_LIST_DIR}/notes DESTINATION ${WORK})
+set(notes ${WORK}/notes)
+file(MAKE_DIRECTORY ${WORK}/data)
+foreach(variable MUSTER_NATS_URL MUSTER_CONFIG MUSTER_PREFIX MUSTER_STORE)
+  unset(ENV{${variable}})
+endforeach()
+run(${CMAKE_COMMAND} -E env --unset=NOTES_ROOT CMAKE_BUILD_PARALLEL_LEVEL=2
+  CMAKE_PREFIX_PATH=${WORK}/prefix CXXFLAGS=${flags} MUSTER_DATA_DIR=${WORK}/data
+  PATH=${WORK}/prefix/bin:$ENV{PATH} ${CMAKE_COMMAND} -E chdir ${notes} ./try.sh)
+expect("try.sh" "mine +NOTES::Note +1 .*mine +NOTES::Todo +2 .*mine +NOTES::Note +1 .*mine +NOTES::Todo +2 ")
+expect("try.sh" "function=initialize opened my-notes")
+if(output MATCHES "open sesame")
+  message(FATAL_ERROR "the key is in the log:\n${output}")
 endif()
-run(${WORK}/build/muster-plugin-notes --manifest)
+
+run(${notes}/build/muster-plugin-notes --help)
+expect("--help" "Text files in a directory.*Example:")
+run(${notes}/build/muster-plugin-notes --manifest)
 string(JSON type GET "${output}" types 0 name)
 if(NOT type STREQUAL "NOTES::Note")
   message(FATAL_ERROR "--manifest says:\n${output}")

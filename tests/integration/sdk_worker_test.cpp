@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -41,15 +42,20 @@ std::string slurp(const std::filesystem::path& path) {
 /// muster-plugin-probe with its output in files; ends with this object.
 class WorkerProcess {
  public:
-  WorkerProcess(const NatsServer& server, std::vector<std::string> arguments)
+  WorkerProcess(const NatsServer& server, std::vector<std::string> arguments,
+                const std::map<std::string, std::string>& environment = {})
       : out_(server.directory() / "worker.out"), log_(server.directory() / "worker.log") {
     arguments.insert(arguments.begin(), std::string(std::getenv("MUSTER_BIN_DIR")) + "/muster-plugin-probe");
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
     ::setenv("PROBE_SECRET", "s3cret-value", 1);
+    for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
     pid_ = ::fork();
-    if (pid_ != 0) return;
+    if (pid_ != 0) {
+      for (const auto& [name, value] : environment) ::unsetenv(name.c_str());
+      return;
+    }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::dup2(::open(out_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), STDOUT_FILENO);
     ::dup2(::open(log_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), STDERR_FILENO);
@@ -223,7 +229,8 @@ TEST_CASE("a worker process announces itself, runs jobs, is seen by $SRV and dra
 
   CHECK(process.out().empty());  // what plugin code prints goes to the log
   CHECK_THAT(process.log(), Catch::Contains("printed by plugin code") &&
-                                Catch::Contains("job=job-list token=list target=target listing"));
+                                Catch::Contains("job=job-list token=list target=target listing") &&
+                                Catch::Contains("function=cleanup cleans up") && Catch::Contains("printed by cleanup"));
   CHECK_THAT(process.log(), !Catch::Contains("s3cret"));
 }
 
@@ -272,6 +279,52 @@ TEST_CASE("a rejected worker exits with 1 and its log says why") {
                                {}}));
   CHECK(process.wait() == 1);
   CHECK_THAT(process.log(), Catch::Contains("a newer worker is needed"));
+}
+
+TEST_CASE("a worker whose plugin cannot initialize exits with 1, and its log says what to do") {
+  NatsServer server;
+  WorkerProcess process(server, {"--nats", server.url()}, {{"PROBE_CREDENTIAL", "PROBE_SECRET"}});
+  CHECK(process.wait() == 1);
+  CHECK_THAT(process.log(), Catch::Contains("cannot initialize code=ACCESS_DENIED: no credential PROBE_SECRET") &&
+                                Catch::Contains("--allow-env") && !Catch::Contains("cleans up") &&
+                                !Catch::Contains("s3cret"));
+}
+
+TEST_CASE("an ill plugin stands in heartbeats with the reason, less its credential, and works on") {
+  NatsServer server;
+  Coordinator coordinator(server);
+  WorkerProcess process(server, {"--nats", server.url(), "--slots", "1", "--allow-env", "PROBE_*"},
+                        {{"PROBE_CREDENTIAL", "PROBE_SECRET"}, {"PROBE_HEALTH", "no access"}});
+  coordinator.accept();
+  const auto ill =
+      coordinator.next<Heartbeat>(kSubjects.heartbeat("PROBE"), [](const Heartbeat& beat) { return !beat.healthy; });
+  CHECK(ill.health == "no access with ***");
+  CHECK(ill.free_slots == 1);
+  coordinator.dispatch("list", ListJob{});
+  CHECK(std::holds_alternative<ListResult>(coordinator.result("list")));
+  process.signal(SIGTERM);
+  CHECK(process.wait() == 0);
+  CHECK_THAT(process.log(), Catch::Contains("function=cleanup cleans up with ***") && !Catch::Contains("s3cret"));
+}
+
+TEST_CASE("a cleanup that hangs does not keep the process") {
+  NatsServer server;
+  Coordinator coordinator(server);
+  WorkerProcess process(server, {"--nats", server.url()}, {{"PROBE_CLEANUP", "hangs"}});
+  coordinator.accept();
+  process.signal(SIGTERM);
+  CHECK(process.wait() == 0);
+  CHECK_THAT(process.log(), Catch::Contains("cleanup has not returned for 4 s") && !Catch::Contains("printed by"));
+}
+
+TEST_CASE("a thread of the plugin that never ends does not keep the process") {
+  NatsServer server;
+  Coordinator coordinator(server);
+  WorkerProcess process(server, {"--nats", server.url()}, {{"PROBE_THREAD", "endless"}});
+  coordinator.accept();
+  process.signal(SIGTERM);
+  CHECK(process.wait() == 0);
+  CHECK_THAT(process.log(), Catch::Contains("printed by cleanup") && Catch::Contains("threads or destructors"));
 }
 
 TEST_CASE("a second signal ends the worker at once") {

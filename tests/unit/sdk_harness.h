@@ -111,6 +111,16 @@ class WorkerHarness {
     core_.complete(work.token, work.run(), now());
     turn();
   }
+  /// Runs the function of the plugin's life that waits, and tells the worker.
+  void run_life() {
+    const auto waits = life();
+    if (waits == executor_.submitted.end()) throw std::runtime_error("no function of the plugin's life waits");
+    Work work = std::move(*waits);
+    executor_.submitted.erase(waits);
+    core_.complete(work.token, work.run(), now());
+    turn();
+  }
+  [[nodiscard]] bool life_waits() { return life() != executor_.submitted.end(); }
   /// As if that work ended so.
   void complete_one(JobResult result, std::uint32_t calls = 1) {
     const Token token = executor_.submitted.front().token;
@@ -119,6 +129,7 @@ class WorkerHarness {
     turn();
   }
 
+  /// Time passes, and the worker does what is due.
   void advance(Millis by) {
     const TimePoint until = now() + by;
     while (now() < until) {
@@ -196,6 +207,11 @@ class WorkerHarness {
   [[nodiscard]] const CoordinatorId& coordinator() const { return coordinator_; }
 
  private:
+  std::deque<Work>::iterator life() {
+    return std::find_if(executor_.submitted.begin(), executor_.submitted.end(),
+                        [](const Work& work) { return work.token.value == Lifecycle::kToken; });
+  }
+
   const Subjects subjects_{"muster"};
   const FleetId fleet_{"fleet"};
   const CoordinatorId coordinator_{"c1"};

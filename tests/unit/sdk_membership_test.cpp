@@ -202,7 +202,7 @@ TEST_CASE("a drain with a limit stops what still runs and answers for it") {
   worker.advance(Millis{1500});
   CHECK(worker.core().state() == State::kDrained);
   CHECK(worker.failed("ignores").code == Errc::kServiceUnavailable);
-  CHECK(worker.core().runs_jobs());
+  CHECK(worker.core().runs_plugin_code());
 }
 
 TEST_CASE("the manifest is sent to who asks for it by hash, in parts where it is large") {

@@ -325,3 +325,16 @@ TEST_CASE("list_all follows page tokens to the end") {
   CHECK(all.skipped == 3);
   CHECK_THROWS(muster::testing::list_all(plugin, "TH::Unknown", Json::object()));
 }
+
+TEST_CASE("a list always knows how much is wanted") {
+  Plugin plugin(info());
+  std::vector<std::uint32_t> wanted;
+  plugin.type({.name = "TH::Thing", .list_gives = ListGives::kProperties})
+      .list([&](const ListRequest& request, JobContext&) {
+        wanted.push_back(request.page_size);
+        return Result<ListPage>(ListPage{});
+      });
+  run(plugin, ListJob{.parent = {}, .page_token = {}, .page_size = 7});
+  run(plugin, ListJob{});
+  CHECK(wanted == std::vector<std::uint32_t>{7, 100});
+}

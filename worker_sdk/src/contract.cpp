@@ -49,17 +49,21 @@ std::string presentable(std::string_view text) {
   return valid_utf8(text) ? std::string(text) : percent_encode(text);
 }
 
+void shorten_message(std::string& message) {
+  shorten(message, kMaxMessageBytes);
+}
+
 void shorten_messages(JobResult& result) {
   if (auto* error = std::get_if<Error>(&result)) {
-    shorten(error->message, kMaxMessageBytes);
+    shorten_message(error->message);
   } else if (auto* page = std::get_if<ListResult>(&result)) {
     for (Problem& problem : page->problems) {
       shorten(problem.native_id, kMaxNativeIdBytes);
-      shorten(problem.failure.message, kMaxMessageBytes);
+      shorten_message(problem.failure.message);
     }
   } else if (auto* read = std::get_if<ReadResult>(&result)) {
     for (ReadItem& answer : read->items) {
-      if (auto* refused = std::get_if<Error>(&answer)) shorten(refused->message, kMaxMessageBytes);
+      if (auto* refused = std::get_if<Error>(&answer)) shorten_message(refused->message);
     }
   }
 }

@@ -23,6 +23,7 @@ Error checked(Error error);
 /// Cuts the messages of a result, between characters, to the protocol's 4 KiB. Not done by checked(): a secret that is
 /// cut in two is not found any more.
 void shorten_messages(JobResult& result);
+void shorten_message(std::string& message);
 
 /// `text` for people: where it is not UTF-8, percent-encoded.
 std::string presentable(std::string_view text);

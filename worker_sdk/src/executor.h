@@ -18,14 +18,14 @@ struct Outcome {
   std::uint32_t calls = 0;  // to the provider
 };
 
-/// A job on its way into a slot.
+/// A job on its way into a slot, or a call of Lifecycle.
 struct Work {
   Token token;
   std::function<Outcome()> run;  // plugin code; called once, on any thread
 };
 
-/// Where plugin code runs. WorkerCore never submits more at once than it has slots, and wants to hear of each end
-/// through its complete(), on its own thread.
+/// Where plugin code runs. WorkerCore never submits more at once than a job per slot and one function of the plugin's
+/// life, and wants to hear of each end through its complete(), on its own thread.
 class Executor {
  public:
   virtual ~Executor() = default;

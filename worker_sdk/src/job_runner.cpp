@@ -1,47 +1,19 @@
 #include "job_runner.h"
 
 #include <spdlog/logger.h>
-#include <spdlog/sinks/sink.h>
 
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
 #include "contract.h"
+#include "redacting_log.h"
 
 namespace muster {
 namespace {
 
 constexpr Millis kConfigTtl{60'000};
 constexpr std::size_t kMaxConfigs = 256;
-
-/// Passes lines on to the worker's own sinks, with the job's keys before and without its secrets.
-class JobSink final : public spdlog::sinks::sink {
- public:
-  JobSink(std::vector<spdlog::sink_ptr> sinks, std::string keys, const Redactor& redactor)
-      : sinks_(std::move(sinks)), keys_(std::move(keys)), redactor_(redactor) {}
-
-  void log(const spdlog::details::log_msg& line) override {
-    std::string text = presentable({line.payload.data(), line.payload.size()});
-    redactor_.redact(text);
-    text.insert(0, keys_);
-    spdlog::details::log_msg redacted = line;
-    redacted.payload = text;
-    for (const auto& next : sinks_) {
-      if (next->should_log(line.level)) next->log(redacted);
-    }
-  }
-  void flush() override {
-    for (const auto& next : sinks_) next->flush();
-  }
-  void set_pattern(const std::string&) override {}  // the worker's own sinks have one
-  void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
-
- private:
-  std::vector<spdlog::sink_ptr> sinks_;
-  std::string keys_;
-  const Redactor& redactor_;
-};
 
 class RunningContext final : public JobContext {
  public:
@@ -57,10 +29,7 @@ class RunningContext final : public JobContext {
   [[nodiscard]] spdlog::logger& log() override {
     std::call_once(log_made_, [this] {
       auto keys = "job=" + job_.id.value + " token=" + job_.token.value + " target=" + job_.target.name + " ";
-      log_ = std::make_unique<spdlog::logger>(parent_.name(),
-                                              std::make_shared<JobSink>(parent_.sinks(), std::move(keys), redactor_));
-      log_->set_level(parent_.level());
-      log_->flush_on(parent_.flush_level());
+      log_ = redacting_logger(parent_, std::move(keys), redactor_);
     });
     return *log_;
   }
@@ -93,6 +62,13 @@ Outcome JobRunner::run(const Job& job, std::stop_token stop, TimePoint deadline,
   return outcome;
 }
 
+Redactor JobRunner::redactor() {
+  Redactor all = credentials_;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, cached] : cache_) all.add(cached.config->redactor);
+  return all;
+}
+
 Result<std::shared_ptr<const JobRunner::Config>> JobRunner::config_of(const Target& target, TimePoint now) {
   {
     const std::lock_guard lock(mutex_);
@@ -102,7 +78,9 @@ Result<std::shared_ptr<const JobRunner::Config>> JobRunner::config_of(const Targ
   }
   auto resolved = resolve(target.config, secrets_);  // outside the lock: it may read files
   if (!resolved) return std::move(resolved.error());
-  auto config = std::make_shared<const Config>(Config{std::move(resolved->value), Redactor(resolved->secrets)});
+  Redactor redactor(resolved->secrets);
+  redactor.add(credentials_);
+  auto config = std::make_shared<const Config>(Config{std::move(resolved->value), std::move(redactor)});
 
   const std::lock_guard lock(mutex_);
   std::erase_if(cache_, [&](const auto& entry) { return entry.second.expires <= now; });

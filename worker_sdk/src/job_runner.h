@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <stop_token>
+#include <utility>
 
 #include <spdlog/fwd.h>
 
@@ -24,6 +25,11 @@ class JobRunner {
   /// Never throws for what plugin code does.
   Outcome run(const Job& job, std::stop_token stop, TimePoint deadline, TimePoint now);
 
+  /// What initialize() was given, for redaction in all jobs. Before the first job is run.
+  void keep(Redactor credentials) { credentials_ = std::move(credentials); }
+  /// Of the credentials and of all secrets that jobs were given lately.
+  [[nodiscard]] Redactor redactor();
+
  private:
   struct Config {
     Json value;
@@ -40,6 +46,7 @@ class JobRunner {
   const Plugin& plugin_;
   const SecretPolicy secrets_;
   const std::shared_ptr<spdlog::logger> log_;
+  Redactor credentials_;
   std::mutex mutex_;                  // of cache_
   std::map<TargetId, Cached> cache_;  // a small job does not parse JSON; secrets are read anew each minute
 };

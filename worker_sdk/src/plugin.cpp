@@ -9,6 +9,7 @@
 namespace muster {
 namespace {
 
+constexpr std::uint32_t kPageSize = 100;  // for who asks for no size
 constexpr std::size_t kMinTypeName = 3, kMaxTypeName = 196;
 
 /// A contradiction in a plugin's own description, which its author must see at once.
@@ -67,6 +68,32 @@ TargetInfo target_info(const Job& job, const Json& config) {
   return {job.target.id.value, job.target.name, config};
 }
 
+/// Plugin code is called in here: whatever it throws is this call's failure and nothing else's.
+/// `where`   gives the call's name, for the message
+template <typename Answer, typename Where, typename Call>
+Answer guarded(const Where& where, const Call& call) {
+  const auto failed = [&](const std::string& what) {
+    return checked(failure(Errc::kInternalFailure, where() + ": " + what));
+  };
+  try {
+    return call();
+  } catch (const ContractViolation& violation) {
+    return failed(std::string("contract: ") + violation.what());
+  } catch (const std::exception& error) {
+    return failed(error.what());
+  } catch (...) {
+    return failed("threw something that is no std::exception");
+  }
+}
+
+/// A function of the plugin's life.
+template <typename Call>
+Result<void> guarded_life(const PluginInfo& plugin, const char* function, const Call& call) {
+  auto done = guarded<Result<void>>([&] { return "plugin " + plugin.name + ", " + function; }, call);
+  if (!done) return checked(std::move(done.error()));
+  return done;
+}
+
 std::optional<ParentInfo> parent_info(const std::optional<Parent>& parent) {
   if (!parent) return std::nullopt;
   return ParentInfo{parent->type, parent->native_id, Json::parse(parent->parameters)};
@@ -108,6 +135,21 @@ Type& Plugin::type(TypeInfo info) {
 
 Plugin& Plugin::inspect(InspectFunction function) {
   inspect_ = std::move(function);
+  return *this;
+}
+
+Plugin& Plugin::initialize(InitializeFunction function) {
+  initialize_ = std::move(function);
+  return *this;
+}
+
+Plugin& Plugin::health(HealthFunction function) {
+  health_ = std::move(function);
+  return *this;
+}
+
+Plugin& Plugin::cleanup(CleanupFunction function) {
+  cleanup_ = std::move(function);
   return *this;
 }
 
@@ -155,21 +197,29 @@ const Type* Plugin::find(std::string_view type) const {
 }
 
 JobResult Plugin::run(const Job& job, const Json& resolved_config, JobContext& context) const {
-  // Plugin code is called in here: whatever it throws is this job's failure and nothing else's.
-  const auto failed = [&](const std::string& what) {
-    return checked(failure(Errc::kInternalFailure,
-                           "plugin " + info_.name + ", " + std::string(operation_name(job.operation)) +
-                               (job.type.empty() ? "" : " " + job.type) + ", job " + job.id.value + ": " + what));
+  const auto where = [&] {
+    return "plugin " + info_.name + ", " + std::string(operation_name(job.operation)) +
+           (job.type.empty() ? "" : " " + job.type) + ", job " + job.id.value;
   };
-  try {
-    return dispatch(job, resolved_config, context);
-  } catch (const ContractViolation& violation) {
-    return failed(std::string("contract: ") + violation.what());
-  } catch (const std::exception& error) {
-    return failed(error.what());
-  } catch (...) {
-    return failed("threw something that is no std::exception");
-  }
+  return guarded<JobResult>(where, [&] { return dispatch(job, resolved_config, context); });
+}
+
+Result<void> Plugin::run_initialize(InitializeContext& context) const {
+  if (!initialize_) return {};
+  return guarded_life(info_, "initialize", [&] { return initialize_(context); });
+}
+
+Result<void> Plugin::run_health(Context& context) const {
+  if (!health_) return {};
+  return guarded_life(info_, "health", [&] { return health_(context); });
+}
+
+Result<void> Plugin::run_cleanup(Context& context) const {
+  if (!cleanup_) return {};
+  return guarded_life(info_, "cleanup", [&] {
+    cleanup_(context);
+    return Result<void>();
+  });
 }
 
 JobResult Plugin::dispatch(const Job& job, const Json& resolved_config, JobContext& context) const {
@@ -187,7 +237,7 @@ JobResult Plugin::dispatch(const Job& job, const Json& resolved_config, JobConte
 
   if (const auto* list = std::get_if<ListJob>(&job.operation); list != nullptr && type->list_) {
     auto page = type->list_(ListRequest{target_info(job, resolved_config), job.type, parent_info(list->parent),
-                                        list->page_token, list->page_size},
+                                        list->page_token, list->page_size == 0 ? kPageSize : list->page_size},
                             context);
     if (!page) return checked(std::move(page.error()));
     return checked(std::move(*page), type->info_.list_gives);

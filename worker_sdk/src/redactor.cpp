@@ -8,18 +8,41 @@ namespace {
 
 constexpr std::size_t kMinBytes = 4;
 constexpr std::string_view kMask = "***";
+constexpr int kMaxQuoted = 2;
+
+/// What stands between the quotes of a JSON string.
+std::string quoted_json(const std::string& text) {
+  const std::string json = Json(text).dump();
+  return json.substr(1, json.size() - 2);
+}
 
 }  // namespace
 
 Redactor::Redactor(const std::vector<std::string>& secrets) {
   for (const std::string& secret : secrets) {
     if (secret.size() < kMinBytes) continue;
-    // Whatever leaves is UTF-8, some of it percent-encoded to be so.
-    const std::string encoded = percent_encode(secret);
-    if (valid_utf8(secret)) needles_.push_back(secret);
-    if (encoded != secret) needles_.push_back(encoded);
+    // Whatever leaves is UTF-8, some of it percent-encoded to be so; and messages like to quote JSON, some of it twice.
+    std::string form = percent_encode(secret);
+    if (form != secret) needles_.push_back(form);
+    if (valid_utf8(secret)) needles_.push_back(form = secret);
+    for (int quoted = 0; quoted < kMaxQuoted; ++quoted) {
+      form = quoted_json(form);
+      needles_.push_back(form);
+    }
   }
-  std::sort(needles_.begin(), needles_.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  sort();
+}
+
+void Redactor::add(const Redactor& other) {
+  if (other.empty()) return;
+  needles_.insert(needles_.end(), other.needles_.begin(), other.needles_.end());
+  sort();
+}
+
+void Redactor::sort() {
+  std::sort(needles_.begin(), needles_.end(),
+            [](const auto& a, const auto& b) { return a.size() != b.size() ? a.size() > b.size() : a < b; });
+  needles_.erase(std::unique(needles_.begin(), needles_.end()), needles_.end());
 }
 
 bool Redactor::finds_in(std::string_view text) const {

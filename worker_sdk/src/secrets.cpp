@@ -91,6 +91,16 @@ Result<std::string> value_of(const SecretPart& part, const SecretPolicy& policy)
 
 }  // namespace
 
+Result<std::string> read_credential(const std::string& name, const SecretPolicy& policy) {
+  auto named = read_named(name, policy);
+  if (named) return named;
+  auto variable = read_env(name, policy);
+  if (variable) return variable;
+  return access_denied("no credential " + name + ": " + named.error().message + "; " + variable.error().message +
+                       ". Put it into a file of that name in the directory of --secret-dir, or into a variable of "
+                       "that name that --allow-env (muster.yaml: workers: allow: env:) names");
+}
+
 bool matches_wildcard(std::string_view pattern, std::string_view name) {
   std::optional<std::string_view> after_star;  // where matching goes on when the last `*` takes one character more
   std::string_view rest;

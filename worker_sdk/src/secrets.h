@@ -30,6 +30,11 @@ struct ResolvedDocument {
 /// thread   any
 Result<ResolvedDocument> resolve(const Document& document, const SecretPolicy& policy);
 
+/// A credential of the worker itself: file `name` in the secret directory, else variable `name`.
+/// errors   kAccessDenied: neither is there and allowed; the message says where it could be put, and holds no value
+/// thread   any
+Result<std::string> read_credential(const std::string& name, const SecretPolicy& policy);
+
 /// Whether `name` matches `pattern`, in which `*` stands for any run of characters.
 bool matches_wildcard(std::string_view pattern, std::string_view name);
 
@@ -39,6 +44,7 @@ class Redactor {
  public:
   Redactor() = default;
   explicit Redactor(const std::vector<std::string>& secrets);
+  void add(const Redactor& other);
 
   [[nodiscard]] bool empty() const { return needles_.empty(); }
   [[nodiscard]] bool finds_in(std::string_view text) const;
@@ -55,6 +61,7 @@ class Redactor {
   void redact(ListResult& page) const;
   void redact(Item& item) const;
   void redact(MatchFilter& filter) const;
+  void sort();
 
   std::vector<std::string> needles_;  // longest first, so that one that contains another goes as a whole
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <csignal>
 
 namespace muster {
@@ -23,5 +24,8 @@ class StopSignals {
   struct sigaction terminate_ {
   }, interrupt_{};  // what was set before
 };
+
+/// The process ends at the latest after `limit`, then with this status, whatever its threads and destructors still do.
+void end_process_within(std::chrono::seconds limit, int status);
 
 }  // namespace muster

@@ -24,6 +24,7 @@ constexpr std::size_t kBatch = 256;  // messages handled in one turn of the loop
 constexpr Millis kDrainLimit{9500};  // the promise is 10 s
 constexpr Millis kConnectAgain{1000};
 constexpr Millis kCloseTimeout{1000};
+constexpr std::chrono::seconds kExitLimit{2};  // for destructors and threads of the plugin
 
 std::shared_ptr<spdlog::logger> make_logger(const std::string& name, spdlog::level::level_enum level) {
   const char* no_color = std::getenv("NO_COLOR");
@@ -94,7 +95,7 @@ int serve(const Plugin& plugin, const WorkerOptions& options, const std::shared_
   signals.wake(bus.get());
   const SystemClock clock;
   SystemRandom random;
-  ThreadExecutor executor(options.slots, [&] { bus->wake(); });
+  ThreadExecutor executor(options.slots + 1U, [&] { bus->wake(); });  // one for the functions of the plugin's life
   WorkerCore core(core_options(options, clock, random), plugin, *bus, random, executor, log);
   if (auto started = core.start(clock.now()); !started) {
     log->error("cannot subscribe: {}", started.error().message);
@@ -107,7 +108,7 @@ int serve(const Plugin& plugin, const WorkerOptions& options, const std::shared_
   const int status = core.state() == WorkerCore::State::kDrained ? 0 : 1;
   static_cast<void>(bus->flush(kCloseTimeout));  // a server that has gone away cannot be told good-bye
   bus->close(kCloseTimeout);
-  if (core.runs_jobs()) {  // their threads cannot be ended, only left behind
+  if (core.runs_plugin_code()) {  // its threads cannot be ended, only left behind
     log->flush();
     std::_Exit(status);
   }
@@ -125,8 +126,10 @@ int Worker::run(int argc, char** argv) {
     bus_ = {nats.url, nats.creds, nats.nkey_seed, nats.tls_ca, nats.tls_cert, nats.tls_key};
     if (sodium_init() < 0) throw std::runtime_error("libsodium cannot be initialised");
     dup2(STDERR_FILENO, STDOUT_FILENO);  // whatever plugin code prints goes where the log goes
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);
     std::signal(SIGPIPE, SIG_IGN);
     const int status = serve(*this, options, make_logger(info().name, options.log_level));
+    end_process_within(kExitLimit, status);
     nats_library_close();
     return status;
   } catch (const std::exception& error) {

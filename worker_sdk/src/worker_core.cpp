@@ -22,6 +22,8 @@ constexpr Millis kStopGrace{10'000};
 constexpr Millis kLeaveDelay{250};        // in the group after draining was said: what is on its way is answered `busy`
 constexpr Millis kStopBeforeLimit{1500};  // of a drain
 constexpr Millis kComplainInterval{1000};
+constexpr Millis kHealthInterval{10'000};
+constexpr Millis kCleanupLimit{4000};
 constexpr std::size_t kRecentTokens = 4096;
 
 std::string sha256_hex(std::string_view bytes) {
@@ -54,18 +56,24 @@ MicroService::Description describe(const WorkerCore::Options& options, const Plu
 
 std::string_view state_name(WorkerCore::State state) {
   switch (state) {
+    case WorkerCore::State::kInitializing:
+      return "initializing";
     case WorkerCore::State::kAnnouncing:
       return "announcing";
     case WorkerCore::State::kActive:
       return "active";
     case WorkerCore::State::kDraining:
       return "draining";
+    case WorkerCore::State::kCleaning:
+      return "cleaning";
     case WorkerCore::State::kDrained:
       return "drained";
     case WorkerCore::State::kRejected:
       return "rejected";
     case WorkerCore::State::kStuck:
       return "stuck";
+    case WorkerCore::State::kFailed:
+      return "failed";
   }
   return "unknown";
 }
@@ -81,7 +89,8 @@ WorkerCore::WorkerCore(Options options, const Plugin& plugin, Bus& bus, Random& 
       runner_(std::make_shared<JobRunner>(plugin, options_.secrets, log_)),
       manifest_(encode(plugin.manifest())),
       manifest_hash_(sha256_hex(manifest_)),
-      service_(describe(options_, plugin.info())) {}
+      service_(describe(options_, plugin.info())),
+      life_(plugin, options_.secrets, runner_, executor, log_) {}
 
 // ---- Membership
 
@@ -99,9 +108,17 @@ Result<void> WorkerCore::start(TimePoint now) {
     *id = *subscribed;
   }
   if (auto started = service_.start(bus_); !started) return started;
+  life_.initialize(now);
+  tick_initialize(now);
+  return {};
+}
+
+void WorkerCore::tick_initialize(TimePoint now) {
+  if (life_.failed()) return end(State::kFailed, now);
+  if (!life_.initialized()) return;
+  state_ = State::kAnnouncing;
   connections_ = bus_.status().connections;
   announce(now);
-  return {};
 }
 
 void WorkerCore::announce(TimePoint now) {
@@ -125,7 +142,7 @@ void WorkerCore::announce(TimePoint now) {
 }
 
 void WorkerCore::on_announcement_reply(const Message& message, TimePoint now) {
-  if (message.no_responders || ended()) return;  // no coordinator yet: asked again in a second
+  if (message.no_responders || ending()) return;  // no coordinator yet: asked again in a second
   auto reply = decode<AnnouncementReply>(message.data);
   if (!reply) return malformed("answer to an announcement", reply.error(), now);
   if (reply->rejected) {
@@ -150,6 +167,7 @@ void WorkerCore::on_accepted(const AnnouncementReply& reply, TimePoint now) {
   group_ = *joined;
   state_ = State::kActive;
   heartbeat_at_ = now;
+  if (life_.checks_health()) check_at_ = now;
   log_->info("accepted worker={} fleet={} coordinator={} subject={}", options_.id.value, fleet_.value,
              reply.coordinator.value, subject);
 }
@@ -157,7 +175,7 @@ void WorkerCore::on_accepted(const AnnouncementReply& reply, TimePoint now) {
 void WorkerCore::on_rejected(const Rejection& rejection, TimePoint now) {
   if (rejection.final) {
     log_->error("rejected for good code={}: {}", rejection.code, rejection.message);
-    return end(State::kRejected);
+    return end(State::kRejected, now);
   }
   backoff_ = std::clamp(backoff_ * 2, kAnnounceInterval, kMaxBackoff);
   announce_at_ = now + backoff_;
@@ -170,7 +188,7 @@ void WorkerCore::on_rejected(const Rejection& rejection, TimePoint now) {
 
 void WorkerCore::on_rollcall(const Message& message, TimePoint now) {
   if (auto call = decode<RollCall>(message.data); !call) return malformed("roll call", call.error(), now);
-  if (ended()) return;
+  if (state_ == State::kInitializing || ending()) return;
   announce_at_ = std::min(announce_at_, now + Millis(random_.below(kRollcallSpreadMs + 1)));
 }
 
@@ -182,7 +200,8 @@ void WorkerCore::watch_connection(TimePoint now) {
   announce_at_ = std::min(announce_at_, now + Millis(random_.below(kRollcallSpreadMs + 1)));
 }
 
-void WorkerCore::send_heartbeat() {
+void WorkerCore::send_heartbeat(TimePoint now) {
+  said_ill_ = life_.ill();
   const std::string& ns = plugin_.info().ns;
   const Heartbeat beat{.worker = options_.id,
                        .ns = ns,
@@ -191,8 +210,8 @@ void WorkerCore::send_heartbeat() {
                        .running = running(),
                        .draining = state_ >= State::kDraining,
                        .stuck_slots = stuck_slots(),
-                       .healthy = true,
-                       .health = {}};
+                       .healthy = !said_ill_,
+                       .health = life_.health(now)};
   publish(options_.subjects.heartbeat(ns), {}, encode(beat));
 }
 
@@ -202,7 +221,7 @@ void WorkerCore::tick_heartbeat(TimePoint now) {
     heartbeat_at_ = TimePoint::max();
     return;
   }
-  send_heartbeat();
+  send_heartbeat(now);
   heartbeat_at_ = std::max(heartbeat_at_ + kHeartbeatInterval, now);
 }
 
@@ -213,7 +232,7 @@ void WorkerCore::leave_group() {
 }
 
 void WorkerCore::drain(TimePoint now, std::optional<Millis> limit) {
-  if (ended()) return;
+  if (ending()) return;
   if (limit) {
     give_up_at_ = std::min(give_up_at_, now + *limit);
     stop_all_at_ = std::min(stop_all_at_, give_up_at_ - kStopBeforeLimit);
@@ -238,38 +257,66 @@ void WorkerCore::tick_drain(TimePoint now) {
       if (slot.phase != Slot::Phase::kStuck) answer(slot, slot.stop_error, 1);
     }
     log_->warn("gives up jobs that do not stop worker={} jobs={}", options_.id.value, slots_.size());
-    return end(State::kDrained);
+    return end(State::kDrained, now);
   }
   if (!group_ && stuck_slots() == slots_.size()) {
     log_->info("drained worker={}", options_.id.value);
-    end(State::kDrained);
+    end(State::kDrained, now);
   }
 }
 
-void WorkerCore::end(State state) {
-  state_ = state;
+// ---- The plugin's life
+
+void WorkerCore::tick_health(TimePoint now) {
+  if (now >= check_at_) {
+    if (state_ == State::kActive) life_.check_health(now);
+    check_at_ = now + kHealthInterval;
+  }
+  const bool news = life_.ill() != said_ill_;
+  if (news && heartbeat_at_ != TimePoint::max()) heartbeat_at_ = now;
+}
+
+void WorkerCore::end(State state, TimePoint now) {
   leave_group();
-  if (!fleet_.empty()) send_heartbeat();  // the last word: nothing free, draining
+  state_ = State::kCleaning;
+  end_state_ = state;
+  life_.end(now, runs_jobs() ? now : std::min(now + kCleanupLimit, give_up_at_));
+  announce_at_ = check_at_ = stop_all_at_ = give_up_at_ = TimePoint::max();
+  tick_end(now);
+}
+
+void WorkerCore::tick_end(TimePoint now) {
+  if (life_.ending()) return;
+  state_ = end_state_;
+  if (!fleet_.empty()) send_heartbeat(now);  // the last word: nothing free, draining
 }
 
 TimePoint WorkerCore::next_due() const {
   if (ended()) return TimePoint::max();
-  TimePoint due = std::min({announce_at_, heartbeat_at_, leave_at_, stop_all_at_, give_up_at_, service_.next_due()});
+  TimePoint due = std::min({announce_at_, heartbeat_at_, check_at_, leave_at_, stop_all_at_, give_up_at_,
+                            service_.next_due(), life_.next_due()});
   for (const auto& [token, slot] : slots_) due = std::min(due, slot.next_due());
   return due;
 }
 
 void WorkerCore::tick(TimePoint now) {
   if (ended()) return;
+  if (now >= service_.next_due()) service_.tick(bus_, stats(), now);
+  life_.tick(now);
+  if (state_ == State::kInitializing) return tick_initialize(now);
+  if (state_ == State::kCleaning) {
+    tick_heartbeat(now);
+    return tick_end(now);
+  }
   watch_connection(now);
   if (now >= announce_at_) announce(now);
   forget_if(slots_, [&](Slot& slot) { return tick_slot(slot, now); });
   if (stuck_slots() == options_.slots && state_ != State::kDraining) {
     log_->error("every slot is stuck worker={} slots={}", options_.id.value, options_.slots);
-    return end(State::kStuck);
+    return end(State::kStuck, now);
   }
+  tick_health(now);
   tick_heartbeat(now);
-  if (now >= service_.next_due()) service_.tick(bus_, stats(), now);
   if (state_ == State::kDraining) tick_drain(now);
 }
 
@@ -397,6 +444,7 @@ bool WorkerCore::tick_slot(Slot& slot, TimePoint now) {
 }
 
 void WorkerCore::complete(const Token& token, Outcome outcome, TimePoint now) {
+  if (token.value == Lifecycle::kToken) return life_.complete(now);
   const auto found = slots_.find(token);
   if (found == slots_.end()) return;
   const Slot slot = std::move(found->second);

@@ -15,6 +15,7 @@
 
 #include "executor.h"
 #include "job_runner.h"
+#include "lifecycle.h"
 #include "muster/worker.h"
 #include "schema/messages.h"
 #include "schema/subjects.h"
@@ -26,17 +27,20 @@ namespace muster {
 
 /// The protocol side of a worker: announces, heartbeats, takes jobs, answers. No clock, no threads, no waiting: its
 /// owner passes in what has come and what time it is, and calls tick() at next_due() at the latest.
-/// Thread: the loop's; only the JobRunner inside is called by the executor's threads.
+/// Thread: the loop's; only JobRunner and the plugin are called by the executor's threads.
 /// source   schema/worker.capnp, schema/job.capnp
 class WorkerCore {
  public:
   enum class State : std::uint8_t {
-    kAnnouncing,  // not accepted yet, or rejected for the time being
+    kInitializing,  // the plugin is; nobody has heard of the worker
+    kAnnouncing,    // not accepted yet, or rejected for the time being
     kActive,
     kDraining,
+    kCleaning,  // no job is left; the plugin cleans up
     kDrained,   // the end: all of its jobs are answered
     kRejected,  // the end: a coordinator said that asking again does not help
     kStuck,     // the end: every slot's job ignores its cancellation
+    kFailed,    // the end: the plugin could not initialize
   };
 
   struct Options {
@@ -63,7 +67,7 @@ class WorkerCore {
   WorkerCore(Options options, const Plugin& plugin, Bus& bus, Random& random, Executor& executor,
              std::shared_ptr<spdlog::logger> log);
 
-  /// Subscribes and announces.
+  /// Subscribes, initializes the plugin, and announces.
   /// errors   as Bus::subscribe
   Result<void> start(TimePoint now);
   void handle(const Message& message, TimePoint now);
@@ -77,8 +81,8 @@ class WorkerCore {
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool ended() const { return state_ >= State::kDrained; }
-  /// Whether plugin code may still run in a slot.
-  [[nodiscard]] bool runs_jobs() const;
+  /// Whether plugin code may still run on a thread of the executor.
+  [[nodiscard]] bool runs_plugin_code() const { return life_.runs() || runs_jobs(); }
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  private:
@@ -109,11 +113,19 @@ class WorkerCore {
   void on_rejected(const Rejection& rejection, TimePoint now);
   void on_rollcall(const Message& message, TimePoint now);
   void watch_connection(TimePoint now);
-  void send_heartbeat();
+  void send_heartbeat(TimePoint now);
   void tick_heartbeat(TimePoint now);
   void leave_group();
   void tick_drain(TimePoint now);
-  void end(State state);
+
+  // The plugin's life
+  void tick_initialize(TimePoint now);
+  void tick_health(TimePoint now);
+  /// On the way to `state`, once the plugin has cleaned up.
+  void end(State state, TimePoint now);
+  void tick_end(TimePoint now);
+  /// Nothing but cleaning up is left to do.
+  [[nodiscard]] bool ending() const { return state_ >= State::kCleaning; }
 
   // Jobs
   void on_job(const Message& message, TimePoint now);
@@ -142,6 +154,7 @@ class WorkerCore {
   [[nodiscard]] std::uint16_t free_slots() const;
   [[nodiscard]] std::uint16_t stuck_slots() const;
   [[nodiscard]] std::vector<Running> running() const;
+  [[nodiscard]] bool runs_jobs() const;
 
   const Options options_;
   const Plugin& plugin_;
@@ -153,16 +166,20 @@ class WorkerCore {
   const Bytes manifest_;
   const std::string manifest_hash_;
   MicroService service_;
+  Lifecycle life_;
 
-  State state_ = State::kAnnouncing;
+  State state_ = State::kInitializing;
+  State end_state_ = State::kDrained;    // what kCleaning leads to
   FleetId fleet_;                        // that accepted it; empty before
   std::optional<SubscriptionId> group_;  // of the pool's job subject, while it is a member
   SubscriptionId own_jobs_ = 0, control_ = 0, rollcall_ = 0, inbox_ = 0;
   std::uint64_t connections_ = 0;
   Millis backoff_{0};
+  bool said_ill_ = false;  // in the last heartbeat
 
   TimePoint announce_at_ = TimePoint::max();
   TimePoint heartbeat_at_ = TimePoint::max();
+  TimePoint check_at_ = TimePoint::max();
   TimePoint leave_at_ = TimePoint::max();
   TimePoint stop_all_at_ = TimePoint::max();
   TimePoint give_up_at_ = TimePoint::max();

@@ -47,6 +47,17 @@ FakeContext::FakeContext() {
 
 FakeContext::~FakeContext() = default;
 
+std::optional<std::string> FakeInitializeContext::env(const std::string& name) const {
+  const auto found = variables.find(name);
+  return found == variables.end() ? std::nullopt : std::optional(found->second);
+}
+
+Result<std::string> FakeInitializeContext::credential(const std::string& name) {
+  const auto found = credentials.find(name);
+  if (found == credentials.end()) return access_denied("no credential " + name);
+  return found->second;
+}
+
 ListResult list_all(const Plugin& plugin, std::string_view type, const Json& config,
                     const std::optional<Parent>& parent, std::uint32_t page_size) {
   ListResult all;

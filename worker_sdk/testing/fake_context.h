@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -12,7 +13,8 @@
 
 namespace muster::testing {
 
-/// What a plugin's function gets beside its request, for tests: no bus, no clock, log lines kept.
+/// What a plugin's function gets beside its request, for tests: no bus, no clock, log lines kept. Also for
+/// Plugin::run_health() and run_cleanup().
 class FakeContext final : public JobContext {
  public:
   FakeContext();
@@ -36,6 +38,25 @@ class FakeContext final : public JobContext {
   std::atomic<std::uint32_t> calls_ = 0;
   std::ostringstream lines_;
   std::shared_ptr<spdlog::logger> log_;
+};
+
+/// For Plugin::run_initialize(): the worker's environment and credentials are what the test puts in.
+class FakeInitializeContext final : public InitializeContext {
+ public:
+  std::map<std::string, std::string> variables{}, credentials{};
+
+  [[nodiscard]] std::stop_token stop_token() const override { return call_.stop_token(); }
+  [[nodiscard]] std::chrono::steady_clock::time_point deadline() const override { return call_.deadline(); }
+  [[nodiscard]] spdlog::logger& log() override { return call_.log(); }
+  [[nodiscard]] std::optional<std::string> env(const std::string& name) const override;
+  Result<std::string> credential(const std::string& name) override;
+
+  /// As the end of the worker does, or of the call's time.
+  void stop() { call_.stop(); }
+  [[nodiscard]] std::string logged() const { return call_.logged(); }
+
+ private:
+  FakeContext call_;
 };
 
 /// Lists `type` page by page to its end, through the same checks as a job; the items and problems of all pages.

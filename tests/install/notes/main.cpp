@@ -1,8 +1,9 @@
 #include "notes.h"
 
 int main(int argc, char** argv) {
-  muster::Worker worker(
-      {.name = "notes", .ns = "NOTES", .version = "1.0.0", .description = "Text files in a directory"});
+  muster::Worker worker(notes_info());
   add_notes(worker);
-  return worker.run(argc, argv);
+  add_todos(worker);
+  add_life(worker);
+  return worker.run(argc, argv);  // connects, announces, heartbeats, drains on SIGTERM
 }

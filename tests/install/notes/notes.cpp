@@ -1,13 +1,31 @@
 #include "notes.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
-namespace {
-
 namespace fs = std::filesystem;
+
+muster::PluginInfo notes_info() {
+  const muster::PropertyMatch hidden{.path = "$.name", .op = muster::MatchOp::kRegex, .value = R"("^\\.")"};
+  return {.name = "notes",
+          .ns = "NOTES",
+          .version = "1.0.0",
+          .description = "Text files in a directory",
+          .max_requests_per_second = 100,
+          .label_query = "$.name",
+          .filters = {{.types = {"NOTES::Note"}, .conditions = {hidden}, .action = muster::FilterAction::kExclude}},
+          .config_schema = R"({
+            "type": "object",
+            "properties": {"directory": {"type": "string"}},
+            "required": ["directory"]
+          })"};
+}
+
+// guide: note
+namespace {
 
 constexpr const char* kNoteSchema = R"({
   "type": "object",
@@ -18,27 +36,49 @@ fs::path notes_dir(const muster::TargetInfo& target) {
   return target.config.at("directory").get<std::string>();
 }
 
-}  // namespace
-
 muster::Result<muster::ListPage> list_notes(const muster::ListRequest& request, muster::JobContext&) {
   std::error_code error;
   fs::directory_iterator entries(notes_dir(request.target), error);
   if (error) return muster::from_errno(error.value(), "list " + notes_dir(request.target).string());
-  muster::ListPage page;
-  for (const auto& entry : entries)
-    page.items.push_back({.native_id = muster::percent_encode(entry.path().filename().string())});
-  return page;
+  std::vector<muster::Resource> notes;
+  for (const auto& entry : entries) {
+    if (!entry.is_regular_file(error)) continue;
+    notes.push_back({.native_id = muster::percent_encode(entry.path().filename().string())});
+  }
+  std::ranges::sort(notes, {}, &muster::Resource::native_id);
+  return page_of(std::move(notes), request);
 }
 
+// guide: read
 muster::Result<muster::Resource> read_note(const muster::ReadRequest& request, muster::JobContext&) {
-  const auto path = notes_dir(request.target) / muster::percent_decode(request.native_id);
+  const auto text = read_text(request.target, request.native_id);
+  if (!text) return text.error();
+  return muster::Resource{.properties = {{"name", request.native_id}, {"text", *text}}};
+}
+// end: read
+
+}  // namespace
+
+void add_notes(muster::Plugin& plugin) {
+  plugin.type({.name = "NOTES::Note", .schema = kNoteSchema}).list(list_notes).read(read_note);
+}
+// end: note
+
+muster::Result<std::string> read_text(const muster::TargetInfo& target, const std::string& note) {
+  const std::string name = muster::percent_decode(note);
+  const fs::path path = notes_dir(target) / name;
+  if (name.find('/') != std::string::npos || fs::is_directory(path)) return muster::not_found("no note: " + note);
   std::ifstream file(path);
   if (!file) return muster::from_errno(errno, "open " + path.string());
   std::ostringstream text;
   text << file.rdbuf();
-  return muster::Resource{.properties = {{"name", request.native_id}, {"text", text.str()}}};
+  return muster::percent_encode(text.str());  // properties are UTF-8, whatever a file holds
 }
 
-void add_notes(muster::Plugin& plugin) {
-  plugin.type({.name = "NOTES::Note", .schema = kNoteSchema, .label_query = "$.name"}).list(list_notes).read(read_note);
+muster::ListPage page_of(std::vector<muster::Resource> all, const muster::ListRequest& request) {
+  const auto next = std::ranges::upper_bound(all, request.page_token, {}, &muster::Resource::native_id);
+  all.erase(all.begin(), next);
+  if (all.size() <= request.page_size) return {.items = std::move(all)};
+  all.resize(request.page_size);
+  return {.items = all, .next_page_token = all.back().native_id};
 }

@@ -2,9 +2,19 @@
 
 #include <muster/worker.h>
 
-/// NOTES::Note: a text file in a directory; native id = file name. Target config: {"directory": PATH}.
-muster::Result<muster::ListPage> list_notes(const muster::ListRequest& request, muster::JobContext& context);
-muster::Result<muster::Resource> read_note(const muster::ReadRequest& request, muster::JobContext& context);
+/// NOTES: text files in a directory. Target config: {"directory": PATH}.
+muster::PluginInfo notes_info();
 
-/// Describes the type to `plugin`, which is a Worker in main() and a plain Plugin in tests.
+// Each says to `plugin`, which is a Worker in main() and a plain Plugin in tests, what there is of one thing.
+
+/// NOTES::Note: a file; native id = file name.
 void add_notes(muster::Plugin& plugin);
+/// NOTES::Todo: a line `[ ] what` or `[x] what` of a note; native id = note/what.
+void add_todos(muster::Plugin& plugin);
+/// What all jobs share.
+void add_life(muster::Plugin& plugin);
+
+/// The text of one note.
+muster::Result<std::string> read_text(const muster::TargetInfo& target, const std::string& note);
+/// The page of `all`, which is sorted by id, that the request asks for: the token is the last id of the page before.
+muster::ListPage page_of(std::vector<muster::Resource> all, const muster::ListRequest& request);

@@ -1,3 +1,4 @@
+// guide: test
 #include "notes.h"
 
 #include <unistd.h>
@@ -9,16 +10,19 @@
 
 namespace {
 
+/// The plugin, and a directory for it.
 struct Notes {
   std::filesystem::path directory;
   muster::Json config;
-  muster::Plugin plugin{{.name = "notes", .ns = "NOTES", .version = "1.0.0"}};
+  muster::Plugin plugin{notes_info()};
 
   Notes() {
     std::string pattern = (std::filesystem::temp_directory_path() / "notes-XXXXXX").string();
     directory = ::mkdtemp(pattern.data());
     config = {{"directory", directory.string()}};
     add_notes(plugin);
+    add_todos(plugin);
+    add_life(plugin);
   }
   ~Notes() { std::filesystem::remove_all(directory); }
   void write(const std::string& name, const std::string& text) const { std::ofstream(directory / name) << text; }
@@ -36,14 +40,55 @@ TEST_CASE("notes are listed and read") {
   CHECK(std::get<muster::Item>(read[0]).properties == R"({"name":"shopping","text":"milk"})");
   CHECK(std::get<muster::Error>(read[1]).code == muster::Errc::kNotFound);
 }
+// end: test
 
-TEST_CASE("a function is called directly, too") {
+TEST_CASE("nothing outside of the directory is a note") {
   const Notes notes;
-  muster::testing::FakeContext context;
-  const muster::ReadRequest request{{"t", "target", notes.config}, "NOTES::Note", "gone"};
-  CHECK(read_note(request, context).error().code == muster::Errc::kNotFound);
+  for (const auto& answer :
+       muster::testing::read_all(notes.plugin, "NOTES::Note", notes.config, {"../etc/passwd", "/etc/passwd", ".."})) {
+    CHECK(std::get<muster::Error>(answer).code == muster::Errc::kNotFound);
+  }
 }
 
+TEST_CASE("many notes come in pages, each once") {
+  const Notes notes;
+  for (int i = 0; i < 25; ++i) notes.write("note-" + std::to_string(i), "");
+  const auto listed = muster::testing::list_all(notes.plugin, "NOTES::Note", notes.config, {}, 10);
+  CHECK(listed.items.size() == 25);
+}
+
+TEST_CASE("todos are found in their note") {
+  const Notes notes;
+  notes.write("home", "[ ] sweep\nsome text\n[x] dust\n[ ] dust\n");
+  const muster::Parent home{"NOTES::Note", "home", R"({"note":"home"})"};
+  const auto listed = muster::testing::list_all(notes.plugin, "NOTES::Todo", notes.config, home, 1);
+  REQUIRE(listed.items.size() == 2);
+  CHECK(listed.items[0].native_id == "home/dust");
+  CHECK(listed.items[0].properties == R"({"done":true,"note":"home","what":"dust"})");
+  const auto read = muster::testing::read_all(notes.plugin, "NOTES::Todo", notes.config, {"home/sweep", "home/fly"});
+  CHECK(std::get<muster::Item>(read[0]).properties == R"({"done":false,"note":"home","what":"sweep"})");
+  CHECK(std::get<muster::Error>(read[1]).code == muster::Errc::kNotFound);
+}
+
+// guide: life-test
+TEST_CASE("a shelf is opened by its key, and ill while it is not there") {
+  const Notes notes;
+  notes.write(".key", "open sesame");
+  muster::testing::FakeInitializeContext start;
+  start.variables["NOTES_ROOT"] = notes.directory.string();
+  CHECK(notes.plugin.run_initialize(start).error().code == muster::Errc::kAccessDenied);
+  start.credentials["NOTES_KEY"] = "open sesame";
+  CHECK(notes.plugin.run_initialize(start));
+
+  muster::testing::FakeContext context;
+  CHECK(notes.plugin.run_health(context));
+  std::filesystem::remove(notes.directory / ".key");
+  CHECK_FALSE(notes.plugin.run_health(context));
+  CHECK(notes.plugin.run_cleanup(context));
+  CHECK(context.logged() == "info closed\n");
+}
+// end: life-test
+
 TEST_CASE("the manifest holds together") {
-  CHECK(Notes().plugin.manifest().types.size() == 1);
+  CHECK(Notes().plugin.manifest().types.size() == 2);
 }

@@ -1,14 +1,11 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
-#include <spdlog/fwd.h>
-
+#include "muster/context.h"
 #include "muster/properties.h"
 #include "schema/messages.h"
 
@@ -19,20 +16,6 @@ struct TargetInfo {
   std::string id;
   std::string name;
   Json config;
-};
-
-/// What a function gets beside its request. Valid during the call, on its thread.
-class JobContext {
- public:
-  virtual ~JobContext() = default;
-  /// Set when the job is cancelled or its deadline has come: return soon, whatever is returned then is dropped.
-  /// Callbacks registered with it run on the thread that keeps the worker's leases: they must not block.
-  [[nodiscard]] virtual std::stop_token stop_token() const = 0;
-  [[nodiscard]] virtual std::chrono::steady_clock::time_point deadline() const = 0;
-  /// Counts calls to the provider, for rate limits; a function that counts none is charged one.
-  virtual void count_calls(std::uint32_t calls) = 0;
-  /// Logger whose lines carry job and target; resolved secrets are redacted.
-  [[nodiscard]] virtual spdlog::logger& log() = 0;
 };
 
 struct ParentInfo {
@@ -46,7 +29,7 @@ struct ListRequest {
   std::string type;
   std::optional<ParentInfo> parent;
   std::string page_token;       // empty: first page
-  std::uint32_t page_size = 0;  // wanted at most
+  std::uint32_t page_size = 0;  // wanted at most; never 0 in a call
 };
 
 struct ListPage {

@@ -67,6 +67,9 @@ class Type {
 class Plugin {
  public:
   using InspectFunction = std::function<Result<Inspection>(const InspectRequest&, JobContext&)>;
+  using InitializeFunction = std::function<Result<void>(InitializeContext&)>;
+  using HealthFunction = std::function<Result<void>(Context&)>;
+  using CleanupFunction = std::function<void(Context&)>;
 
   explicit Plugin(PluginInfo info) : info_(std::move(info)) {}
   Plugin(const Plugin&) = delete;
@@ -78,19 +81,41 @@ class Plugin {
   /// Called at the start of each run, per target. Not given: system unknown, no filters of the target's own.
   Plugin& inspect(InspectFunction function);
 
+  // The plugin's life in a worker process. Of these three one is called at a time, on a thread of its own beside the
+  // slots. What they throw counts as a failure with that message.
+
+  /// Called once, before the worker announces itself, for what all jobs share: settings, credentials, clients. A
+  /// failure, or no answer within 60 s, ends the process with status 1: its supervisor starts it again.
+  Plugin& initialize(InitializeFunction function);
+  /// Called every 10 s while the worker is active, beside jobs; 5 s after its begin its stop token is set. An error's
+  /// message, or that there is no answer, stands in the worker's heartbeats until a later call is well: coordinators
+  /// then send jobs to others of the pool as long as these have room.
+  Plugin& health(HealthFunction function);
+  /// Called once when the worker ends, after initialize() was well and when no other function runs any more; not at all
+  /// while one does not return. 4 s after its begin the process ends without it.
+  Plugin& cleanup(CleanupFunction function);
+
   [[nodiscard]] const PluginInfo& info() const { return info_; }
   /// What workers announce. Throws std::logic_error where descriptors contradict each other (a bug of the plugin).
   [[nodiscard]] Manifest manifest() const;
   /// Runs one job. Never throws: an exception of a function, a wrong type or a broken contract comes back as Error.
   [[nodiscard]] JobResult run(const Job& job, const Json& resolved_config, JobContext& context) const;
+  /// Run the functions of its life, as the worker does; without such a function all is well. Never throw.
+  Result<void> run_initialize(InitializeContext& context) const;
+  Result<void> run_health(Context& context) const;
+  Result<void> run_cleanup(Context& context) const;
 
  private:
+  friend class Lifecycle;
   [[nodiscard]] const Type* find(std::string_view type) const;
   [[nodiscard]] JobResult dispatch(const Job& job, const Json& resolved_config, JobContext& context) const;
 
   PluginInfo info_;
   std::vector<std::unique_ptr<Type>> types_;
   InspectFunction inspect_;
+  InitializeFunction initialize_;
+  HealthFunction health_;
+  CleanupFunction cleanup_;
 };
 
 /// How a worker reaches the bus of its fleet, for plugins whose targets are buses too. `url` may hold a password.
@@ -106,7 +131,8 @@ class Worker : public Plugin {
  public:
   using Plugin::Plugin;
   /// Parses the command line (`--help` lists it), runs until drained, and returns the exit status:
-  /// 0 drained, 1 rejected by the coordinator or all slots stuck, 2 bad usage.
+  /// 0 drained, 1 rejected by the coordinator, not initialized or all slots stuck, 2 bad usage.
+  /// The last thing in main: two seconds later the process ends, whatever threads of the plugin still run.
   int run(int argc, char** argv);
   using Plugin::run;
   /// Empty until run() has read the command line, which is before any function of the plugin is called.
