@@ -463,6 +463,11 @@ nlohmann::json Api::checks() {
                                    : std::to_string(status.store_failures) + " failures: see the coordinator's log");
   check("events", true,
         p_.publisher.streaming() ? "stream " + p_.subjects.event_stream() : "no JetStream: events go out once");
+  for (const auto& [id, worker] : p_.registry.workers()) {
+    if (worker.state == WorkerState::kActive && !worker.healthy) {
+      check(("worker " + id.value).c_str(), false, worker.announcement.plugin + " is ill: " + worker.health);
+    }
+  }
   for (const auto& target : must(p_.store.targets())) {
     if (target.state == TargetState::kRemoved || !target.discover) continue;
     const bool served = p_.registry.serves({target.ns, target.pool}, {});

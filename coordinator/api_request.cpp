@@ -6,7 +6,7 @@ Result<ApiRequest> ApiRequest::parse(std::string_view body) {
   auto json = body.empty() ? nlohmann::json::object() : nlohmann::json::parse(body, nullptr, false);
   if (!json.is_object()) return Error{Errc::kInvalidRequest, "the request is no JSON object", {}, 0};
   if (json.contains("api") && json["api"] != 1) {
-    return Error{Errc::kInvalidRequest, "this coordinator speaks api 1, the request says " + json["api"].dump(), {}, 0};
+    return Error{Errc::kInvalidRequest, "this coordinator speaks api 1, the request another", {}, 0};
   }
   return ApiRequest(std::move(json));
 }

@@ -254,18 +254,58 @@ void Dispatcher::fail(Record& record, Error error, TimePoint now) {
   delayed_.emplace(again, record.id);
 }
 
+bool Dispatcher::count_taken(Record& record) {
+  if (++record.workers_taken < kWorkersTaken) return true;
+  finish(record,
+         Error{Errc::kInternalFailure, "the job took " + std::to_string(kWorkersTaken) + " workers with it", {}, 0});
+  return false;
+}
+
+void Dispatcher::send_again(Record& record, TimePoint now) {
+  ++counters_.resent;
+  --record.attempt;
+  const auto silent = record.worker;
+  const auto unheard = [&](const WorkerEntry& worker) { return worker.last_heard <= record.since; };
+  if (silent.empty()) {
+    for (const auto* worker : registry_.lane(record.spec.lane)) {
+      if (unheard(*worker)) record.suspects.push_back(worker->announcement.worker);
+    }
+  } else if (const auto* worker = registry_.find(silent); worker == nullptr || unheard(*worker)) {
+    record.suspects.push_back(silent);
+  }
+  end_flight(record);
+  record.last_worker = silent;
+  if (auto* worker = registry_.find(silent)) worker->full_until = now + kNoSign;
+  settle_suspects(record, now);
+}
+
+void Dispatcher::settle_suspects(Record& record, TimePoint now) {
+  bool gone = false;
+  std::erase_if(record.suspects, [&](const WorkerId& id) {
+    const auto* worker = registry_.find(id);
+    const bool lost = worker == nullptr || worker->state == WorkerState::kLost;
+    gone = gone || lost;
+    return lost || worker->last_heard > record.since;
+  });
+  if (gone) {
+    record.suspects.clear();
+    if (!count_taken(record)) return;
+  }
+  if (record.suspects.empty()) {
+    enqueue(record, true);
+  } else {
+    record.state = State::kDelayed;
+    delayed_.emplace(now + kCheckEvery, record.id);
+  }
+}
+
 void Dispatcher::lose_worker(Record& record, TimePoint now) {
   ++counters_.lost;
-  ++record.workers_taken;
   const auto worker = record.worker;
   end_flight(record);
   record.last_worker = worker;
+  if (!count_taken(record)) return;
   Error error{Errc::kTimeout, "worker " + worker.value + " fell silent while it ran the job", {}, 0};
-  if (record.workers_taken >= kWorkersTaken) {
-    error = {Errc::kInternalFailure, "the job took " + std::to_string(kWorkersTaken) + " workers with it", {}, 0};
-    finish(record, std::move(error));
-    return;
-  }
   if (now >= record.deadline) {
     finish(record, std::move(error));
     return;
@@ -412,13 +452,7 @@ void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
     }
     finish(record, std::move(error));
   } else if (record.state == State::kSent && now - record.since >= kNoSign) {
-    ++counters_.resent;
-    --record.attempt;
-    const auto silent = record.worker;
-    end_flight(record);
-    record.last_worker = silent;
-    if (auto* worker = registry_.find(silent)) worker->full_until = now + kNoSign;
-    enqueue(record, true);
+    send_again(record, now);
   } else if (record.state == State::kRunning && now - record.since >= kReadLease) {
     lose_worker(record, now);
   }
@@ -439,8 +473,9 @@ void Dispatcher::tick(TimePoint now, Lateness lateness, Effects& effects) {
   }
   while (!delayed_.empty() && delayed_.begin()->first <= now) {
     const auto it = jobs_.find(delayed_.begin()->second);
-    if (it != jobs_.end() && it->second.state == State::kDelayed) enqueue(it->second, false);
     delayed_.erase(delayed_.begin());
+    if (it == jobs_.end() || it->second.state != State::kDelayed) continue;
+    it->second.suspects.empty() ? enqueue(it->second, false) : settle_suspects(it->second, now);
   }
   blocked_until_ = TimePoint::max();
   for (auto& [lane, state] : lanes_) {

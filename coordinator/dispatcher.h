@@ -123,8 +123,9 @@ class Dispatcher {
     std::uint16_t failures = 0;
     std::uint16_t workers_taken = 0;
     Token token;
-    WorkerId worker;       // whom it is known to be with
-    WorkerId last_worker;  // who had it last: at another attempt others come first
+    WorkerId worker;                 // whom it is known to be with
+    WorkerId last_worker;            // who had it last: at another attempt others come first
+    std::vector<WorkerId> suspects;  // who may have died of it: not heard since it was sent, without any sign of it
     TimePoint deadline;
     TimePoint since;  // sent, or last renewed
     std::unique_ptr<PartAssembler> parts;
@@ -160,6 +161,12 @@ class Dispatcher {
   void fail(Record& record, Error error, TimePoint now);
   void lose_worker(Record& record, TimePoint now);
   void expire(Record& record, TimePoint now, Effects& effects);
+  /// A dispatch without any sign: lost on its way, or it took its worker with it before that could say a word. Sent
+  /// again at once, or, while somebody is not heard who may have it, when it is known whether he lives.
+  void send_again(Record& record, TimePoint now);
+  void settle_suspects(Record& record, TimePoint now);
+  /// One more worker is gone; false when that ended the job.
+  bool count_taken(Record& record);
   void cancel(const std::string& ns, const WorkerId& worker, const JobId& job, const Token& token, Effects& effects);
   void take_result(Record& record, JobResult result, std::uint32_t calls, TimePoint now);
   void take_part(Record& record, Part part, TimePoint now, Effects& effects);

@@ -22,6 +22,22 @@ constexpr std::string_view kBatchType = "application/cloudevents-batch+json";
 constexpr std::string_view kEventType = "application/cloudevents+json";
 constexpr int kStreamNameInUse = 10058;
 
+/// What JetStream says went wrong; whoever answers on an inbox may say anything.
+struct StreamError {
+  int code = 0;
+  std::string description = "no reason given";
+};
+
+StreamError error_of(const nlohmann::json& answer) {
+  StreamError error;
+  const auto it = answer.is_object() ? answer.find("error") : answer.end();
+  if (it == answer.end() || !it->is_object()) return error;
+  if (const auto code = it->find("err_code"); code != it->end() && code->is_number_integer())
+    error.code = code->get<int>();
+  if (const auto text = it->find("description"); text != it->end() && text->is_string()) error.description = *text;
+  return error;
+}
+
 }  // namespace
 
 Publisher::Publisher(const Config& config, const Subjects& subjects, Store& store, std::string inbox,
@@ -71,7 +87,7 @@ void Publisher::on_reply(std::string_view what, const Message& message, TimePoin
   const auto answer = nlohmann::json::parse(message.data, nullptr, false);
   if (message.no_responders || !answer.is_object() || answer.contains("error")) {
     // The stream is gone or refuses: what is on its way is sent again once it is there.
-    if (mode_ == Mode::kStream) log_.warn("the event stream refuses events: {}", message.data);
+    if (mode_ == Mode::kStream) log_.warn("the event stream refuses events: {}", error_of(answer).description);
     mode_ = Mode::kAsking;
     ask_again_ = now;
     return;
@@ -89,14 +105,15 @@ void Publisher::go_without_stream(std::string_view why) {
   ask_ = Ask::kCreate;
 }
 
-void Publisher::on_stream_refused(const nlohmann::json& error, TimePoint now) {
-  if (ask_ == Ask::kCreate && error.value("err_code", 0) == kStreamNameInUse) {
+void Publisher::on_stream_refused(const nlohmann::json& answer, TimePoint now) {
+  const auto error = error_of(answer);
+  if (ask_ == Ask::kCreate && error.code == kStreamNameInUse) {
     ask_ = Ask::kInfo;
     ask_again_ = now;
   } else if (ask_ == Ask::kCreate) {
     go_without_stream("no JetStream");
   } else {
-    go_without_stream("the event stream cannot be looked at: " + error.dump());
+    go_without_stream("the event stream cannot be looked at: " + error.description);
   }
 }
 
@@ -104,14 +121,13 @@ void Publisher::on_stream_reply(const Message& message, TimePoint now) {
   const auto answer = nlohmann::json::parse(message.data, nullptr, false);
   const bool refused = message.no_responders || !answer.is_object() || answer.contains("error");
   if (refused && ask_ != Ask::kUpdate) {
-    on_stream_refused(answer.is_object() ? answer.value("error", nlohmann::json::object()) : nlohmann::json::object(),
-                      now);
+    on_stream_refused(answer, now);
     return;
   }
   if (ask_ == Ask::kInfo) {
     const auto has = answer.value(nlohmann::json::json_pointer("/config/subjects"), nlohmann::json());
     if (has != nlohmann::json::array({subjects_.event_logs()})) {
-      go_without_stream("stream " + subjects_.event_stream() + " is another fleet's, it holds " + has.dump());
+      go_without_stream("stream " + subjects_.event_stream() + " holds other subjects: it is another fleet's");
       return;
     }
     ask_ = Ask::kUpdate;
@@ -119,7 +135,8 @@ void Publisher::on_stream_reply(const Message& message, TimePoint now) {
     return;
   }
   if (refused) {  // it exists and cannot be changed so: it serves as it is
-    log_.warn("the event stream {} keeps its configuration: {}", subjects_.event_stream(), message.data);
+    log_.warn("the event stream {} keeps its configuration: {}", subjects_.event_stream(),
+              error_of(answer).description);
   }
   if (mode_ != Mode::kStream) log_.info("events go to stream {}", subjects_.event_stream());
   mode_ = Mode::kStream;

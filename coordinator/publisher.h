@@ -48,7 +48,7 @@ class Publisher {
 
   void ask_for_stream(TimePoint now, Effects& effects);
   void on_stream_reply(const Message& message, TimePoint now);
-  void on_stream_refused(const nlohmann::json& error, TimePoint now);
+  void on_stream_refused(const nlohmann::json& answer, TimePoint now);
   void go_without_stream(std::string_view why);
   void send_again(TimePoint now, Effects& effects);
   Batch make_batch(const std::vector<EventRow>& events, std::size_t& next) const;

@@ -206,12 +206,13 @@ void Run::take(JobOutcome outcome) {
   if (node.empty() || finished_) return;
   auto& pending = node.mapped();
   auto& target = *pending.target;
+  taking_ = outcome.job;
   if (std::holds_alternative<Pending::Inspection>(pending.what)) {
     take_inspection(target, std::move(outcome.result));
+    taking_ = {};
     return;
   }
   auto& scan = *pending.scan;
-  taking_ = outcome.job;
   if (auto* page = std::get_if<Pending::Page>(&pending.what)) {
     --scan.lists;
     take_page(target, scan, page->listing, std::move(outcome.result));

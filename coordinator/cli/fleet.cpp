@@ -112,13 +112,24 @@ int plugins(Client& client, Screen& screen) {
 }
 
 int workers(Client& client, Screen& screen) {
-  return list_all(
-      client, screen, "workers", Json::object(),
-      {column("ID", "id"), column("NAMESPACE", "namespace"), column("POOL", "pool"), column("PLUGIN", "plugin"),
-       column("VERSION", "version"), column("HOST", "host"), column("PID", "pid", Align::kRight),
-       column("SLOTS", "slots", Align::kRight), column("FREE", "free", Align::kRight), count_column("JOBS", "jobs"),
-       column("STATE", "state"), column("SINCE", "since")},
-      "no workers: start one with `muster worker PLUGIN`");
+  return list_all(client, screen, "workers", Json::object(),
+                  {column("ID", "id"),
+                   column("NAMESPACE", "namespace"),
+                   column("POOL", "pool"),
+                   column("PLUGIN", "plugin"),
+                   column("VERSION", "version"),
+                   column("HOST", "host"),
+                   column("PID", "pid", Align::kRight),
+                   column("SLOTS", "slots", Align::kRight),
+                   column("FREE", "free", Align::kRight),
+                   count_column("JOBS", "jobs"),
+                   {"STATE",
+                    [](const Json& worker) {
+                      return field(worker, "state") +
+                             (worker.value("healthy", true) ? "" : " (ill: " + field(worker, "health") + ")");
+                    }},
+                   column("SINCE", "since")},
+                  "no workers: start one with `muster worker PLUGIN`");
 }
 
 int drain_worker(Client& client, Screen& screen, const std::string& id) {

@@ -31,6 +31,10 @@ std::string text_of(natsStatus status) {
 }
 
 Error refused(natsStatus status, const std::string& url) {
+  // What cannot be understood cannot be redacted either: it is not repeated.
+  if (status == NATS_INVALID_ARG || status == NATS_ADDRESS_MISSING) {
+    return invalid_request("config.url: expected nats://host:port or tls://host:port, several with commas");
+  }
   const std::string message = redact_url(url) + ": " + text_of(status);
   switch (status) {
     case NATS_CONNECTION_AUTH_FAILED:
@@ -39,8 +43,6 @@ Error refused(natsStatus status, const std::string& url) {
     case NATS_SECURE_CONNECTION_WANTED:
     case NATS_SECURE_CONNECTION_REQUIRED:
     case NATS_SSL_ERROR:
-    case NATS_ADDRESS_MISSING:
-    case NATS_INVALID_ARG:
       return invalid_request(message);
     default:
       return unavailable(message);

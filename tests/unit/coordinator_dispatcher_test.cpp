@@ -146,6 +146,8 @@ TEST_CASE_METHOD(DispatcherFixture, "a dispatch without any sign for a second is
   const auto first = dispatch();
   advance(Millis(950));
   CHECK(sent.empty());
+  heartbeat("w1");
+  heartbeat("w2");
   advance(Millis(300));
   const auto second = take();
   CHECK(second.job.id == first.job.id);
@@ -153,6 +155,41 @@ TEST_CASE_METHOD(DispatcherFixture, "a dispatch without any sign for a second is
   CHECK(second.at - first.at >= Millis(1000));
   succeed(second.job, "w2");
   CHECK(outcome().job == first.job.id);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "while a worker is not heard that may have it, a job is not sent again") {
+  join("w1");
+  join("w2");
+  dispatch();
+  advance(Millis(950));
+  heartbeat("w1");
+  advance(Millis(1000));
+  CHECK(sent.empty());
+  heartbeat("w2");
+  advance(Millis(200));
+  succeed(take().job, "w2");
+  CHECK(std::holds_alternative<ListResult>(outcome().result));
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "workers that die of a job before they say a word count as taken by it") {
+  for (int worker = 1; worker <= kWorkersTaken; ++worker) {
+    join("w" + std::to_string(worker));
+    if (worker == 1) {
+      dispatch();
+    } else {
+      await();
+    }
+    advance(Millis(1500));
+    CHECK(sent.empty());
+    advance(kLostAfter);
+    for (const auto& gone : registry.expire(clock.now())) {
+      Effects effects;
+      dispatcher.on_worker_lost(gone.worker, clock.now(), effects);
+    }
+    advance(Millis(200));
+  }
+  CHECK(failure() == Errc::kInternalFailure);
+  CHECK(sent.empty());
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "a quick result needs no other message") {
@@ -272,7 +309,10 @@ TEST_CASE_METHOD(DispatcherFixture, "a worker that accepts what is no longer its
   join("w1");
   join("w2");
   const auto first = dispatch();
-  advance(Millis(1200));
+  advance(Millis(900));
+  heartbeat("w1");
+  heartbeat("w2");
+  advance(Millis(300));
   const auto second = take();
   accept(first.job, "w1");
   REQUIRE(cancelled.size() == 1);

@@ -299,6 +299,16 @@ TEST_CASE_METHOD(PublisherFixture, "a stream with other limits is updated, and s
   CHECK(pump().size() == 1);
 }
 
+TEST_CASE_METHOD(PublisherFixture, "whatever is answered on its inbox is never fatal") {
+  for (const auto* body :
+       {"", "1", "[]", "null", R"({"error":3})", R"({"error":{"err_code":"x"}})",
+        R"({"error":{"err_code":10058,"description":[1]}})", R"({"config":7})", R"({"error":null})"}) {
+    for (const auto* what : {"stream", "ack.1", "ack.", "other"}) answer(what, body);
+    pump();
+  }
+  CHECK(publisher->published() == 0);
+}
+
 TEST_CASE_METHOD(PublisherFixture, "a stream of that name that holds something else is left alone") {
   answer("stream", R"({"error":{"code":400,"err_code":10058,"description":"stream name already in use"}})");
   emit("resource.discovered");
