@@ -90,8 +90,9 @@ std::string manifest_hash(const Manifest& manifest) {
   return text;
 }
 
-FakeWorker::FakeWorker(MemoryBroker& broker, const Clock& clock, std::string id, Manifest manifest, FakeSystem& system)
-    : manifest_bytes(encode(manifest)), clock_(clock), system_(system), bus_(broker.connect(id)) {
+FakeWorker::FakeWorker(std::unique_ptr<Bus> bus, const Clock& clock, std::string id, Manifest manifest,
+                       FakeSystem& system)
+    : manifest_bytes(encode(manifest)), clock_(clock), system_(system), bus_(std::move(bus)) {
   announcement.worker = WorkerId(std::move(id));
   announcement.ns = manifest.ns;
   announcement.plugin = manifest.plugin;

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -49,7 +50,9 @@ class FakeWorker {
   struct Hold {};    // accepted, and kept until release()
   using Behaviour = std::variant<std::monostate, JobResult, Busy, Hold, Silent>;
 
-  FakeWorker(MemoryBroker& broker, const Clock& clock, std::string id, Manifest manifest, FakeSystem& system);
+  FakeWorker(MemoryBroker& broker, const Clock& clock, std::string id, Manifest manifest, FakeSystem& system)
+      : FakeWorker(broker.connect(id), clock, id, std::move(manifest), system) {}
+  FakeWorker(std::unique_ptr<Bus> bus, const Clock& clock, std::string id, Manifest manifest, FakeSystem& system);
 
   void announce();
   /// Takes what has come, and sends a heartbeat when it is time; whether there was anything of it.
@@ -94,7 +97,7 @@ class FakeWorker {
   const Clock& clock_;
   const Subjects subjects_{"muster"};
   FakeSystem& system_;
-  std::unique_ptr<MemoryBus> bus_;
+  std::unique_ptr<Bus> bus_;
   SubscriptionId rollcall_ = 0, control_ = 0, own_jobs_ = 0, group_ = 0;
   std::vector<Held> held_;
   TimePoint next_beat_;

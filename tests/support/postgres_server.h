@@ -34,7 +34,10 @@ class PostgresServer {
   [[nodiscard]] std::uint16_t port() const { return port_; }
   /// Connection string of the superuser over TCP.
   [[nodiscard]] std::string dsn(const std::string& database = "postgres") const;
+  /// Of the cluster and `server.log`.
   [[nodiscard]] const std::filesystem::path& directory() const { return directory_; }
+  /// Of initdb, psql, pgbench, ...
+  [[nodiscard]] const std::filesystem::path& programs() const { return programs_; }
 
  private:
   void create_cluster();

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/fleet_client.h"
+#include "support/nats_server.h"
+
+namespace muster::test {
+
+/// A fleet whose processes are started one by one: a nats-server with JetStream from the beginning, a coordinator and
+/// workers when the test says so. What is left of them is killed at the end. Thread: one.
+class PartsFleet : public FleetClient {
+ public:
+  struct WorkerOptions {
+    std::map<std::string, std::string> environment{};
+    bool as_nobody = false;
+  };
+
+  PartsFleet();
+  ~PartsFleet();
+
+  /// (Re)starts the coordinator with this configuration; returns when it answers.
+  void configure(const std::string& yaml);
+  /// SIGTERM; its exit status.
+  int stop_coordinator();
+
+  /// Starts `muster worker ARGS`; a number for the calls below.
+  std::size_t start_worker(const std::vector<std::string>& args, const WorkerOptions& options);
+  std::size_t start_worker(const std::vector<std::string>& args) { return start_worker(args, WorkerOptions{}); }
+  /// The same, and waits until the coordinator has accepted it.
+  std::size_t add_worker(const std::vector<std::string>& args, const WorkerOptions& options);
+  std::size_t add_worker(const std::vector<std::string>& args) { return add_worker(args, WorkerOptions{}); }
+  /// SIGTERM.
+  void drain_worker(std::size_t worker) const;
+  /// Waits for its end; its exit status.
+  int wait_worker(std::size_t worker);
+  int stop_worker(std::size_t worker) {
+    drain_worker(worker);
+    return wait_worker(worker);
+  }
+
+  NatsServer nats{{.config = "", .user = "", .password = "", .jetstream = true}};
+
+ private:
+  [[nodiscard]] std::size_t active_workers() const;
+
+  pid_t coordinator_ = -1;
+  std::vector<pid_t> workers_;
+};
+
+}  // namespace muster::test
