@@ -245,13 +245,14 @@ class Planner {
 
   const IdentityIndex& index_of(const std::string& target, const std::string& type, const TypeRules& rules) {
     const auto [it, made] = indexes_.try_emplace({target, type});
+    auto& index = it->second;
     if (made) {
       view_.each(target, type, [&](const PlanningView::Known& known) {
         auto identity = identity_of(rules, Json::parse(known.properties));
-        if (!identity.empty()) it->second.emplace(std::move(identity), known);
+        if (!identity.empty()) index.emplace(std::move(identity), known);
       });
     }
-    return it->second;
+    return index;
   }
 
   void decide(PlanStep& step, const DeclaredResource& resource, const TypeRules& rules,

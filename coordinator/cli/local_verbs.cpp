@@ -40,17 +40,17 @@ int report(Screen& screen, const std::vector<ConfigMistake>& mistakes) {
 }
 
 int check(Screen& screen, const std::string& file, const std::map<std::string, std::string>& variables) {
-  const auto [mistakes, holds] = check_file(file, variables);
+  const Checked checked = check_file(file, variables);
   Json list = Json::array();
-  for (const ConfigMistake& one : mistakes) {
+  for (const ConfigMistake& one : checked.mistakes) {
     list.push_back({{"file", one.file}, {"line", one.line}, {"column", one.column}, {"message", one.message}});
   }
-  const bool good = mistakes.empty();
+  const bool good = checked.mistakes.empty();
   const Json answer{{"file", file}, {"ok", good}, {"mistakes", list}};
   write_object(screen, answer.dump(-1, ' ', false, Json::error_handler_t::replace), [&](const Json&) {
-    if (good) screen.out << file << ": good: " << holds << '\n';
+    if (good) screen.out << file << ": good: " << checked.holds << '\n';
   });
-  return good ? 0 : report(screen, mistakes);
+  return good ? 0 : report(screen, checked.mistakes);
 }
 
 int jsonpath(Screen& screen, const std::string& selector, const std::string& file) {
