@@ -168,8 +168,7 @@ TEST_CASE("a worker that is told to drain while it initializes stops that first"
   WorkerHarness worker(plugin);
   worker.start();
   worker.core().drain(worker.now(), Millis{9500});
-  worker.turn();
-  CHECK(worker.core().state() == State::kCleaning);
+  CHECK(worker.core().state() == State::kCleaning);  // at once: it must not be announced any more
   SECTION("it is initialized all the same: cleaned up") {
     worker.run_life();
     CHECK(plugin.stop.stop_requested());
@@ -549,10 +548,12 @@ TEST_CASE("a worker that is rejected for good cleans up, too") {
   worker.run_life();
   worker.reject({.code = "PROTOCOL", .message = "speak version 2", .final = true});
   CHECK(worker.core().state() == State::kCleaning);
-  worker.accept();  // too late
+  worker.accept();  // too late, as is another rejection
+  worker.reject({.code = "PROTOCOL", .message = "speak version 2", .final = true});
   CHECK(worker.core().state() == State::kCleaning);
   worker.run_life();
   CHECK(plugin.cleaned == 1);
+  CHECK_FALSE(plugin.stop.stop_requested());
   CHECK(worker.core().state() == State::kRejected);
 }
 

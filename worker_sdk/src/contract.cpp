@@ -1,5 +1,6 @@
 #include "contract.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -66,6 +67,22 @@ void shorten_messages(JobResult& result) {
       if (auto* refused = std::get_if<Error>(&answer)) shorten_message(refused->message);
     }
   }
+}
+
+MutationResult checked(MutationResult result) {
+  if (result.status == MutationStatus::kSuccess) {
+    Item item = checked_item({std::move(result.native_id), {}, std::move(result.uid)}, std::move(result.properties));
+    result.native_id = std::move(item.native_id);
+    result.uid = std::move(item.uid);
+    result.properties = std::move(item.properties);
+    return result;
+  }
+  if (result.request_id.empty()) throw ContractViolation("a change in progress without request id");
+  if (!is_text(result.request_id, kMaxNativeIdBytes) || !is_text(result.native_id, kMaxNativeIdBytes)) {
+    throw ContractViolation("request id or native id that is longer than 16 KiB or not UTF-8");
+  }
+  result.retry_after = std::max(result.retry_after, Millis{0});
+  return result;
 }
 
 Error checked(Error error) {

@@ -18,6 +18,7 @@ struct ContractViolation : std::runtime_error {
 ListResult checked(ListPage page, ListGives gives);
 ReadItem checked(Result<Resource> answer, std::string_view native_id);
 InspectResult checked(Inspection inspection);
+MutationResult checked(MutationResult result);
 Error checked(Error error);
 
 /// Cuts the messages of a result, between characters, to the protocol's 4 KiB. Not done by checked(): a secret that is

@@ -75,6 +75,18 @@ Error unsupported(std::string message) {
 Error access_denied(std::string message) {
   return failure(Errc::kAccessDenied, std::move(message));
 }
+Error conflict(std::string message) {
+  return failure(Errc::kConflict, std::move(message));
+}
+
+Error limit(std::string message) {
+  return failure(Errc::kLimit, std::move(message));
+}
+
+Error not_stabilized(std::string message) {
+  return failure(Errc::kNotStabilized, std::move(message));
+}
+
 Error unavailable(std::string message) {
   return failure(Errc::kServiceUnavailable, std::move(message));
 }

@@ -39,10 +39,13 @@ void check_type(const PluginInfo& plugin, const TypeDescriptor& type) {
   check_json_object(plugin, type.schema, "schema of " + type.name);
   for (const JsonText& example : type.examples) check_json_object(plugin, example, "example of " + type.name);
   if (type.operations.empty()) wrong("no function is given");
-  const bool lists =
-      std::find(type.operations.begin(), type.operations.end(), Operation::kList) != type.operations.end();
-  const bool reads =
-      std::find(type.operations.begin(), type.operations.end(), Operation::kRead) != type.operations.end();
+  const auto has = [&](Operation operation) {
+    return std::find(type.operations.begin(), type.operations.end(), operation) != type.operations.end();
+  };
+  const bool lists = has(Operation::kList), reads = has(Operation::kRead);
+  const bool changes = has(Operation::kCreate) || has(Operation::kUpdate) || has(Operation::kDelete);
+  if (changes && !reads) wrong("it changes objects, and there is no read");
+  if (has(Operation::kStatus) && !changes) wrong("status of changes, and there are none");
   if (lists && !reads && type.list_gives == ListGives::kIds) wrong("list gives ids only, and there is no read");
   if (type.parent.empty() && !type.parent_parameters.empty()) wrong("parent_parameters without a parent");
   if (type.read_batch > kMaxReadBatch) wrong("read_batch over 1000");
@@ -128,6 +131,26 @@ Type& Type::read_many(ReadManyFunction function) {
   return *this;
 }
 
+Type& Type::create(CreateFunction function) {
+  create_ = std::move(function);
+  return *this;
+}
+
+Type& Type::update(UpdateFunction function) {
+  update_ = std::move(function);
+  return *this;
+}
+
+Type& Type::remove(DeleteFunction function) {
+  remove_ = std::move(function);
+  return *this;
+}
+
+Type& Type::status(StatusFunction function) {
+  status_ = std::move(function);
+  return *this;
+}
+
 Type& Plugin::type(TypeInfo info) {
   types_.push_back(std::make_unique<Type>(std::move(info)));
   return *types_.back();
@@ -182,6 +205,10 @@ Manifest Plugin::manifest() const {
                               .examples = info.examples};
     if (type->list_) descriptor.operations.push_back(Operation::kList);
     if (type->read_) descriptor.operations.push_back(Operation::kRead);
+    if (type->create_) descriptor.operations.push_back(Operation::kCreate);
+    if (type->update_) descriptor.operations.push_back(Operation::kUpdate);
+    if (type->remove_) descriptor.operations.push_back(Operation::kDelete);
+    if (type->status_) descriptor.operations.push_back(Operation::kStatus);
     check_type(info_, descriptor);
     if (find(info.name) != type.get()) fail(info_, "type " + info.name + " is given twice");
     manifest.types.push_back(std::move(descriptor));
@@ -255,7 +282,57 @@ JobResult Plugin::dispatch(const Job& job, const Json& resolved_config, JobConte
     }
     return result;
   }
+  if (auto changed = mutate(*type, job, resolved_config, context)) return std::move(*changed);
   return unsupported(job.type + " has no " + std::string(operation_name(job.operation)));
+}
+
+std::optional<JobResult> Plugin::mutate(const Type& type, const Job& job, const Json& resolved_config,
+                                        JobContext& context) const {
+  const auto answer = [&](const std::string& native_id, Result<Mutation> done) -> JobResult {
+    if (!done) return checked(std::move(done.error()));
+    if (done->status_ != MutationStatus::kSuccess && !type.status_) {
+      throw ContractViolation("a change in progress, and the type has no status function");
+    }
+    MutationResult result{.status = done->status_,
+                          .request_id = std::move(done->request_id_),
+                          .native_id = std::move(done->resource_.native_id),
+                          .uid = std::move(done->resource_.uid),
+                          .properties = {},
+                          .retry_after = done->retry_after_};
+    if (result.native_id.empty()) result.native_id = native_id;
+    if (!native_id.empty() && result.native_id != native_id) {
+      throw ContractViolation("a change of '" + native_id + "' answered with '" + result.native_id + "'");
+    }
+    const bool there = done->status_ == MutationStatus::kSuccess && !done->gone_;
+    if (there) result.properties = std::move(done->resource_.properties).text();
+    return checked(std::move(result));
+  };
+  const auto object = [](const Document& document) {
+    if (!document.secrets.empty()) throw ContractViolation("a document whose secrets were not filled in");
+    return Json::parse(document.json);
+  };
+  const TargetInfo target = target_info(job, resolved_config);
+  if (const auto* create = std::get_if<CreateJob>(&job.operation); create != nullptr && type.create_) {
+    return answer({}, type.create_({target, job.type, object(create->properties), parent_info(create->parent),
+                                    create->idempotency_key},
+                                   context));
+  }
+  if (const auto* update = std::get_if<UpdateJob>(&job.operation); update != nullptr && type.update_) {
+    return answer(update->native_id, type.update_({target, job.type, update->native_id, Json::parse(update->prior),
+                                                   object(update->desired), Json::parse(update->patch),
+                                                   update->idempotency_key, update->precondition},
+                                                  context));
+  }
+  if (const auto* remove = std::get_if<DeleteJob>(&job.operation); remove != nullptr && type.remove_) {
+    auto done =
+        type.remove_({target, job.type, remove->native_id, remove->idempotency_key, remove->precondition}, context);
+    if (!done && done.error().code == Errc::kNotFound) done = Mutation::deleted();
+    return answer(remove->native_id, std::move(done));
+  }
+  if (const auto* status = std::get_if<StatusJob>(&job.operation); status != nullptr && type.status_) {
+    return answer(status->native_id, type.status_({target, job.type, status->request_id, status->native_id}, context));
+  }
+  return std::nullopt;
 }
 
 }  // namespace muster

@@ -233,6 +233,7 @@ void WorkerCore::leave_group() {
 
 void WorkerCore::drain(TimePoint now, std::optional<Millis> limit) {
   if (ending()) return;
+  if (state_ == State::kInitializing) return end(State::kDrained, now);  // nobody has heard of it
   if (limit) {
     give_up_at_ = std::min(give_up_at_, now + *limit);
     stop_all_at_ = std::min(stop_all_at_, give_up_at_ - kStopBeforeLimit);

@@ -51,6 +51,68 @@ struct ReadManyRequest {
   std::vector<std::string> native_ids;
 };
 
+// ---- Changes. Each may come more than once with the same `idempotency_key`: after an answer was lost, a worker died
+// or a call was cut off. Whatever comes so, one key changes one object, once.
+
+struct CreateRequest {
+  TargetInfo target;
+  std::string type;
+  Json properties;                   // as declared; secrets resolved
+  std::optional<ParentInfo> parent;  // as in ListRequest
+  std::string idempotency_key;
+};
+
+struct UpdateRequest {
+  TargetInfo target;
+  std::string type;
+  std::string native_id;
+  Json prior;    // as last read
+  Json desired;  // the whole object as it is wanted; secrets resolved
+  Json patch;    // RFC 6902, from prior to desired
+  std::string idempotency_key;
+  Precondition precondition;  // violates() checks it
+};
+
+struct DeleteRequest {
+  TargetInfo target;
+  std::string type;
+  std::string native_id;
+  std::string idempotency_key;
+  Precondition precondition;
+};
+
+struct StatusRequest {
+  TargetInfo target;
+  std::string type;
+  std::string request_id;  // as Mutation::in_progress gave it
+  std::string native_id;   // empty where it was not known
+};
+
+/// How a change went.
+class Mutation {
+ public:
+  /// Done: the object as it is now, native id included.
+  Mutation(Resource resource);  // NOLINT(google-explicit-constructor)
+  /// Done: the object is gone, or was not there.
+  static Mutation deleted();
+  /// The system works on it; the coordinator asks the type's status function.
+  /// `retry_after`  when to ask; 0: the coordinator chooses
+  static Mutation in_progress(std::string request_id, std::string native_id = {}, Millis retry_after = Millis{0});
+
+ private:
+  friend class Plugin;
+  Mutation() = default;
+  MutationStatus status_ = MutationStatus::kSuccess;
+  std::string request_id_;
+  Millis retry_after_{0};
+  bool gone_ = false;
+  Resource resource_;
+};
+
+/// Whether `current` is another object, or in another state, than the precondition says: answer with conflict(). Ask as
+/// close to the change as the system allows.
+bool violates(const Precondition& precondition, const Resource& current);
+
 struct InspectRequest {
   TargetInfo target;
 };

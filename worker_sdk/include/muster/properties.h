@@ -55,6 +55,10 @@ Error unsupported(std::string message);
 Error access_denied(std::string message);
 Error throttled(std::string message, Millis retry_after = Millis{0});
 Error unavailable(std::string message);
+Error conflict(std::string message);
+Error limit(std::string message);
+/// The change was made, or begun, and the object is not yet as wanted: it is read again.
+Error not_stabilized(std::string message);
 Error failure(Errc code, std::string message);
 /// From errno, by the protocol's error table (ENOENT: NOT_FOUND, EACCES: ACCESS_DENIED, ...).
 Error from_errno(int number, std::string_view what);

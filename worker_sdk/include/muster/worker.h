@@ -48,6 +48,10 @@ class Type {
   using ListFunction = std::function<Result<ListPage>(const ListRequest&, JobContext&)>;
   using ReadFunction = std::function<Result<Resource>(const ReadRequest&, JobContext&)>;
   using ReadManyFunction = std::function<std::vector<Result<Resource>>(const ReadManyRequest&, JobContext&)>;
+  using CreateFunction = std::function<Result<Mutation>(const CreateRequest&, JobContext&)>;
+  using UpdateFunction = std::function<Result<Mutation>(const UpdateRequest&, JobContext&)>;
+  using DeleteFunction = std::function<Result<Mutation>(const DeleteRequest&, JobContext&)>;
+  using StatusFunction = std::function<Result<Mutation>(const StatusRequest&, JobContext&)>;
 
   explicit Type(TypeInfo info) : info_(std::move(info)) {}
 
@@ -56,11 +60,27 @@ class Type {
   /// Instead of read(), where the provider can read many at once; answers each id, in order.
   Type& read_many(ReadManyFunction function);
 
+  // Changes need read(), which settles what is not known after a failure.
+
+  /// Makes an object; never a second one for one idempotency key (a client token, a mark on the object, or a name that
+  /// the system keeps unique: ALREADY_EXISTS then says that it is there, and the coordinator reads it).
+  Type& create(CreateFunction function);
+  /// Changes an object in place; its native id stays. CONFLICT where the precondition is violated.
+  Type& update(UpdateFunction function);
+  /// Deletes an object; one that is not there is deleted.
+  Type& remove(DeleteFunction function);
+  /// How a change goes that was in progress.
+  Type& status(StatusFunction function);
+
  private:
   friend class Plugin;
   TypeInfo info_;
   ListFunction list_;
   ReadManyFunction read_;
+  CreateFunction create_;
+  UpdateFunction update_;
+  DeleteFunction remove_;
+  StatusFunction status_;
 };
 
 /// Everything a plugin is, without a bus or a thread: tests call it directly.
@@ -98,7 +118,8 @@ class Plugin {
   [[nodiscard]] const PluginInfo& info() const { return info_; }
   /// What workers announce. Throws std::logic_error where descriptors contradict each other (a bug of the plugin).
   [[nodiscard]] Manifest manifest() const;
-  /// Runs one job. Never throws: an exception of a function, a wrong type or a broken contract comes back as Error.
+  /// Runs one job; a document of its operation has its secrets filled in. Never throws: an exception of a function, a
+  /// wrong type or a broken contract comes back as Error.
   [[nodiscard]] JobResult run(const Job& job, const Json& resolved_config, JobContext& context) const;
   /// Run the functions of its life, as the worker does; without such a function all is well. Never throw.
   Result<void> run_initialize(InitializeContext& context) const;
@@ -109,6 +130,9 @@ class Plugin {
   friend class Lifecycle;
   [[nodiscard]] const Type* find(std::string_view type) const;
   [[nodiscard]] JobResult dispatch(const Job& job, const Json& resolved_config, JobContext& context) const;
+  /// None where the type lacks the function, or the job changes nothing.
+  [[nodiscard]] std::optional<JobResult> mutate(const Type& type, const Job& job, const Json& resolved_config,
+                                                JobContext& context) const;
 
   PluginInfo info_;
   std::vector<std::unique_ptr<Type>> types_;
