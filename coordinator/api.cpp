@@ -13,8 +13,6 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kMaxAnswerBytes = 700 * 1024;  // of items; the rest of a megabyte is for one large item
-
 JsonText error_answer(std::string_view code, std::string_view message, std::string_view where) {
   return JsonObject()
       .raw("error", JsonObject().text("code", code).text("message", message).text("where", where).take())
@@ -127,6 +125,13 @@ const Api::Verb Api::kVerbs[] = {
     {"run", &Api::run},
     {"events", &Api::events},
     {"status", &Api::status},
+    {"declare", &Api::declare},
+    {"plan", &Api::plan},
+    {"apply", &Api::apply},
+    {"commands", &Api::commands},
+    {"command", &Api::command},
+    {"cancel", &Api::cancel},
+    {"export", &Api::export_resources},
 };
 
 JsonText Api::answer(std::string_view verb, std::string_view body, Effects& effects) {
@@ -169,7 +174,7 @@ JsonText resource_line(const ResourceView& r) {
       .take();
 }
 
-Result<JsonText> Api::resources(ApiRequest& request, Effects&) {
+Result<ResourceQuery> resource_query(ApiRequest& request) {
   ResourceQuery query;
   query.text = request.text("text");
   query.target = request.text("target");
@@ -188,12 +193,17 @@ Result<JsonText> Api::resources(ApiRequest& request, Effects&) {
   const auto cursor = request.text("cursor");
   if (!cursor.empty() && !parse_cursor(cursor, query.after)) return not_a_cursor();
   if (request.fault()) return *request.fault();
+  return query;
+}
 
+Result<JsonText> Api::resources(ApiRequest& request, Effects&) {
+  const auto query = resource_query(request);
+  if (!query) return query.error();
   ItemList items;
   std::size_t taken = 0;
   RowId last = 0;
   bool more = false;
-  must(p_.store.query(query, [&](const ResourceView& resource) {
+  must(p_.store.query(*query, [&](const ResourceView& resource) {
     more = items.full();
     if (more) return false;
     items.add(resource_line(resource));
@@ -201,7 +211,7 @@ Result<JsonText> Api::resources(ApiRequest& request, Effects&) {
     ++taken;
     return true;
   }));
-  return items.take(more || taken == query.limit ? std::to_string(last) : "");
+  return items.take(more || taken == query->limit ? std::to_string(last) : "");
 }
 
 Result<JsonText> Api::resource(ApiRequest& request, Effects&) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "coordinator/commands.h"
 #include "coordinator/discovery.h"
 #include "coordinator/publisher.h"
 
@@ -33,8 +34,10 @@ class Api {
     Registry& registry;
     Dispatcher& dispatcher;
     Discovery& discovery;
+    Commands& commands;
     Publisher& publisher;
     const CoordinatorStatus& status;
+    const Clock& clock;
   };
   explicit Api(Parts parts) : p_(parts) {}
 
@@ -65,11 +68,28 @@ class Api {
   Result<JsonText> events(ApiRequest& request, Effects&);
   Result<JsonText> status(ApiRequest& request, Effects&);
 
+  // api_commands.cpp
+  Result<JsonText> declare(ApiRequest& request, Effects&);
+  Result<JsonText> plan(ApiRequest& request, Effects&);
+  Result<JsonText> apply(ApiRequest& request, Effects&);
+  Result<JsonText> commands(ApiRequest& request, Effects&);
+  Result<JsonText> command(ApiRequest& request, Effects&);
+  Result<JsonText> cancel(ApiRequest& request, Effects& effects);
+  Result<JsonText> export_resources(ApiRequest& request, Effects&);
+  Result<Draft*> draft_of(ApiRequest& request);
+  [[nodiscard]] nlohmann::json command_object(const CommandRow& row) const;
+  [[nodiscard]] std::pair<std::string, const TypeDescriptor*> described(std::string_view type);
+
   [[nodiscard]] JsonText run_object(const RunRow& row) const;
   [[nodiscard]] nlohmann::json checks();
 
   Parts p_;
 };
+
+inline constexpr std::size_t kMaxAnswerBytes = 700 * 1024;  // of items; the rest of a megabyte is for one large item
+
+/// What `resources` and `export` are asked for.
+Result<ResourceQuery> resource_query(ApiRequest& request);
 
 /// One line of `resources -o ndjson`.
 JsonText resource_line(const ResourceView& resource);

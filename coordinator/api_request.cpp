@@ -8,7 +8,9 @@ Result<ApiRequest> ApiRequest::parse(std::string_view body) {
   if (json.contains("api") && json["api"] != 1) {
     return Error{Errc::kInvalidRequest, "this coordinator speaks api 1, the request another", {}, 0};
   }
-  return ApiRequest(std::move(json));
+  ApiRequest request(std::move(json));
+  request.bytes_ = body.size();
+  return request;
 }
 
 const nlohmann::json* ApiRequest::find(const char* name) const {

@@ -24,6 +24,10 @@ class ApiRequest {
   std::optional<bool> flag(const char* name);
   std::uint64_t number(const char* name, std::uint64_t otherwise, std::uint64_t least, std::uint64_t most);
 
+  /// A field as it is; nullptr: there is none.
+  [[nodiscard]] const nlohmann::json* raw(const char* name) const { return find(name); }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
   [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
 
  private:
@@ -32,6 +36,7 @@ class ApiRequest {
   void blame(const char* name, std::string_view expected);
 
   nlohmann::json json_;
+  std::size_t bytes_ = 0;
   std::optional<Error> fault_;
 };
 

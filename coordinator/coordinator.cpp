@@ -19,6 +19,7 @@ constexpr Millis kExpiryEvery{250};
 constexpr Millis kOncePer{1000};
 constexpr Millis kMaxRecoverPause{10'000};
 constexpr Millis kPruneEvery{60'000};
+constexpr std::size_t kMaxLateParts = 4;    // of 64 MiB each
 constexpr std::size_t kPruneAtOnce = 5000;  // events; more go in the turns that follow
 
 MicroService::Description describe(const CoordinatorStatus& status, const Subjects& subjects) {
@@ -49,8 +50,13 @@ struct Coordinator::Core {
         dispatcher(c.config_, c.subjects_, c.store_.fleet(), c.status_.id, registry, limiter, c.random_),
         admission(c.subjects_, c.status_.id, c.store_, registry, events, c.random_, c.clock_, *c.log_),
         publisher(c.config_, c.subjects_, c.store_, c.bus_.inbox(), *c.log_),
-        discovery({c.config_, c.store_, registry, dispatcher, limiter, events, c.clock_, *c.log_}, c.random_),
-        api({c.config_, c.subjects_, c.store_, registry, dispatcher, discovery, publisher, c.status_}) {}
+        drift(c.store_, registry, events),
+        discovery({c.config_, c.store_, registry, dispatcher, limiter, events, writes, drift, c.clock_, *c.log_},
+                  c.random_),
+        commands({c.config_, c.store_, registry, dispatcher, events, writes, c.clock_, *c.log_}, drift, discovery,
+                 c.random_),
+        api({c.config_, c.subjects_, c.store_, registry, dispatcher, discovery, commands, publisher, c.status_,
+             c.clock_}) {}
 
   Registry registry;
   Limiter limiter;
@@ -58,7 +64,10 @@ struct Coordinator::Core {
   Dispatcher dispatcher;
   Admission admission;
   Publisher publisher;
+  WriteLog writes;
+  Drift drift;
   Discovery discovery;
+  Commands commands;
   Api api;
 };
 
@@ -112,6 +121,7 @@ void Coordinator::build_core(TimePoint now) {
   core_->admission.load();
   core_->publisher.start(now, effects_);
   core_->discovery.start(now);
+  core_->commands.start(now);
   roll_call();
 }
 
@@ -187,8 +197,13 @@ void Coordinator::decide(TimePoint now, Dispatcher::Lateness lateness) {
     for (const auto& departure : core_->registry.expire(now)) report_departure(departure, now);
   }
   // What ended makes room for what comes next, and that goes out with the same write.
-  for (auto& outcome : core_->dispatcher.take_outcomes()) core_->discovery.take(std::move(outcome));
+  for (auto& outcome : core_->dispatcher.take_outcomes()) {
+    core_->commands.owns(outcome.owner) ? core_->commands.take(std::move(outcome), now)
+                                        : core_->discovery.take(std::move(outcome));
+  }
+  core_->commands.tick(now, effects_);
   core_->discovery.tick(now, effects_);
+  if (core_->discovery.active() == nullptr) core_->writes.forget();
   core_->dispatcher.tick(now, lateness, effects_);
   report_notices();
   prune_events(now);
@@ -207,7 +222,7 @@ void Coordinator::commit_and_publish(TimePoint now) {
     if (dirty_since_ == TimePoint{}) dirty_since_ = now;
     const bool due = !effects_.after_commit.empty() || store_.uncommitted() >= kMaxUncommitted ||
                      now - dirty_since_ >= kMaxDirty || core_->publisher.next_due() <= now ||
-                     core_->discovery.active() == nullptr;
+                     core_->discovery.active() == nullptr || !core_->commands.idle();
     if (!due) return;
     core_->publisher.note_published();
     must(store_.commit());
@@ -280,16 +295,42 @@ void Coordinator::on_reply(const Message& message, TimePoint now) {
   if (!reply) {
     core_->dispatcher.on_undecodable(token, reply.error(), now);
   } else if (!core_->admission.on_reply(*reply, now, effects_)) {
-    core_->dispatcher.on_reply(std::move(*reply), now, effects_);
+    take_reply(std::move(*reply), std::string(message.reply), now);
   }
 }
 
+void Coordinator::take_reply(JobReply reply, const std::string& ack_to, TimePoint now) {
+  const bool ends = std::holds_alternative<JobResult>(reply.body) || std::holds_alternative<Part>(reply.body);
+  ResultAck ack{reply.job, reply.token, Verdict::kCommitted, {}};
+  const bool waited_for = reply.fleet == store_.fleet() && core_->dispatcher.leases(reply.job, reply.token);
+  const bool part = std::holds_alternative<Part>(reply.body);  // only the last one says where it wants its answer
+  if (ends && !waited_for && (part || !ack_to.empty())) {
+    ack.verdict = late_result(std::move(reply), now);
+    if (ack.verdict == Verdict::kRefused) ack.reason = "no such job in this fleet";
+  } else {
+    core_->dispatcher.on_reply(std::move(reply), now, effects_);
+  }
+  // A result is known to be taken when it is durable.
+  if (ends && !ack_to.empty()) effects_.after_commit.push_back({ack_to, {}, encode(ack), {}});
+}
+
+Verdict Coordinator::late_result(JobReply reply, TimePoint now) {
+  if (reply.fleet != store_.fleet()) return Verdict::kRefused;
+  if (auto* part = std::get_if<Part>(&reply.body)) {
+    if (late_parts_.size() >= kMaxLateParts && !late_parts_.contains(reply.token)) late_parts_.clear();
+    auto whole = late_parts_[reply.token].add(std::move(*part));
+    if (whole && !*whole) return Verdict::kLater;
+    late_parts_.erase(reply.token);
+    auto decoded = whole ? decode<JobReply>(**whole) : Result<JobReply>(whole.error());
+    if (!decoded) return Verdict::kLater;
+    reply = std::move(*decoded);
+  }
+  return core_->commands.evidence(reply, now, effects_);
+}
+
 void Coordinator::on_result(const Message& message, TimePoint now) {
-  const auto reply = decoded<JobReply>(message, now);
-  if (!reply || message.reply.empty()) return;
-  const bool ours = reply->fleet == store_.fleet();
-  ResultAck ack{reply->job, reply->token, Verdict::kRefused, ours ? "no such job" : "the result is of another fleet"};
-  effects_.after_commit.push_back({std::string(message.reply), {}, encode(ack), {}});
+  auto reply = decoded<JobReply>(message, now);
+  if (reply && !message.reply.empty()) take_reply(std::move(*reply), std::string(message.reply), now);
 }
 
 void Coordinator::on_announcement(const Message& message, TimePoint now) {
@@ -344,15 +385,16 @@ void Coordinator::on_inbox(const Message& message, TimePoint now) {
 
 TimePoint Coordinator::next_due() const {
   if (recover_at_ != TimePoint::max()) return recover_at_;
-  auto due = std::min(
-      {core_->dispatcher.next_due(), core_->discovery.next_due(), core_->publisher.next_due(), service_.next_due()});
+  auto due = std::min({core_->dispatcher.next_due(), core_->discovery.next_due(), core_->commands.next_due(),
+                       core_->publisher.next_due(), service_.next_due()});
   if (!core_->registry.workers().empty()) due = std::min(due, next_expiry_);
   if (store_.uncommitted() > 0) due = std::min(due, dirty_since_ + kMaxDirty);
   return due;
 }
 
 bool Coordinator::idle() const {
-  return recover_at_ == TimePoint::max() && core_->discovery.active() == nullptr && !core_->discovery.queued();
+  return recover_at_ == TimePoint::max() && core_->discovery.active() == nullptr && !core_->discovery.queued() &&
+         core_->commands.idle();
 }
 
 void Coordinator::stop() {

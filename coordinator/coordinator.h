@@ -8,6 +8,7 @@
 
 #include "coordinator/admission.h"
 #include "coordinator/api.h"
+#include "coordinator/parts.h"
 #include "worker_sdk/bus/micro_service.h"
 
 namespace muster {
@@ -63,6 +64,10 @@ class Coordinator {
   void on_api(const Message& message, TimePoint now);
   void on_inbox(const Message& message, TimePoint now);
 
+  /// `ack_to`   where a worker that keeps its results wants to hear that one is taken; empty: nowhere
+  void take_reply(JobReply reply, const std::string& ack_to, TimePoint now);
+  Verdict late_result(JobReply reply, TimePoint now);
+
   template <typename T>
   Result<T> decoded(const Message& message, TimePoint now);
 
@@ -80,6 +85,7 @@ class Coordinator {
   MicroService::Stats requests_;  // of the API
   Effects effects_;
   std::vector<Message> inbox_;
+  std::map<Token, PartAssembler> late_parts_;  // of results that no lease waits for
   TimePoint last_turn_;
   TimePoint dirty_since_;  // of the oldest uncommitted write
   TimePoint next_expiry_;

@@ -115,10 +115,19 @@ Json to_json(const DeclaredResource& r) {
   if (!r.parent.empty()) json["parent"] = r.parent;
   for (const auto& hole : r.holes) json["holes"].push_back(to_json(hole));
   if (!r.after.empty()) json["after"] = r.after;
-  if (r.replace != ReplaceOrder::kDeleteFirst) json["replace"] = kReplace[static_cast<std::size_t>(r.replace)];
+  if (r.replace != ReplaceOrder::kAsType) json["replace"] = kReplace[static_cast<std::size_t>(r.replace)];
   if (r.protect) json["protect"] = true;
   if (r.on_drift != OnDrift::kAlert) json["on_drift"] = on_drift_name(r.on_drift);
   return json;
+}
+
+JsonText declared_text(const DeclaredResource& r) {
+  DeclaredResource rest = r;
+  rest.properties = "{}";
+  auto text = to_json(rest).dump();
+  constexpr std::string_view kNone = R"("properties":{})";
+  text.replace(text.find(kNone), kNone.size(), "\"properties\":" + r.properties);
+  return text;
 }
 
 Json to_json(const Declaration& declaration) {

@@ -30,7 +30,7 @@ struct Hole {
   [[nodiscard]] bool secret() const;
 };
 
-enum class ReplaceOrder : std::uint8_t { kDeleteFirst, kCreateFirst };
+enum class ReplaceOrder : std::uint8_t { kDeleteFirst, kCreateFirst, kAsType };
 enum class OnDrift : std::uint8_t {
   kObserve,  // recorded as a change
   kAlert,    // and an event says that it has drifted
@@ -49,7 +49,7 @@ struct DeclaredResource {
   JsonText properties = "{}";
   std::vector<Hole> holes;
   std::vector<std::string> after;  // names of resources that come first
-  ReplaceOrder replace = ReplaceOrder::kDeleteFirst;
+  ReplaceOrder replace = ReplaceOrder::kAsType;
   bool protect = false;  // never deleted, never replaced
   OnDrift on_drift = OnDrift::kAlert;
   bool operator==(const DeclaredResource&) const = default;
@@ -66,6 +66,8 @@ struct Declaration {
 /// errors   kMalformed: not such an object, with the field
 nlohmann::json to_json(const Declaration& declaration);
 nlohmann::json to_json(const DeclaredResource& resource);
+/// The text of to_json(), quickly: the properties are not parsed.
+JsonText declared_text(const DeclaredResource& resource);
 Result<Declaration> declaration_from_json(const nlohmann::json& json);
 Result<DeclaredResource> declared_resource_from_json(const nlohmann::json& json);
 

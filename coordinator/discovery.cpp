@@ -68,16 +68,57 @@ void Discovery::sync_targets() {
       fresh.config = config.config;
       row = rows.insert(rows.end(), std::move(fresh));
     }
+    row->applied = false;
     update_target(*row, config);
   }
   for (auto& row : rows) {
     if (std::ranges::find(s_.config.targets, row.name, &TargetConfig::name) != s_.config.targets.end()) continue;
-    if (row.state == TargetState::kRemoved) continue;
-    row.state = TargetState::kRemoved;
-    must(s_.store.put_target(row));
-    mark_stale(row);
-    s_.events.emit(row.ns, "target.changed", row.name,
-                   JsonObject().text("target", row.name).text("is", "removed").take());
+    if (row.state != TargetState::kRemoved && !row.applied) remove_target(row);
+  }
+}
+
+void Discovery::remove_target(TargetRow& row) {
+  row.state = TargetState::kRemoved;
+  must(s_.store.put_target(row));
+  mark_stale(row);
+  s_.events.emit(row.ns, "target.changed", row.name,
+                 JsonObject().text("target", row.name).text("is", "removed").take());
+}
+
+void Discovery::apply_targets(const std::vector<TargetConfig>& targets) {
+  auto rows = must(s_.store.targets());
+  ScopePart fresh;
+  for (const auto& config : targets) {
+    auto row = std::ranges::find(rows, config.name, &TargetRow::name);
+    const bool known = row != rows.end() && row->state != TargetState::kRemoved;
+    if (row == rows.end()) {
+      TargetRow made;
+      made.id = TargetId(make_ulid(s_.clock.wall(), random_));
+      made.config = config.config;
+      row = rows.insert(rows.end(), std::move(made));
+    }
+    row->applied = true;
+    update_target(*row, config);
+    due_[row->name] = TimePoint::max();
+    if (!known && config.discover) fresh.targets.push_back(config.name);
+  }
+  if (!fresh.targets.empty()) queue(std::move(fresh), "apply");
+}
+
+void Discovery::drop_targets(const std::vector<std::string>& names) {
+  for (auto& row : must(s_.store.targets())) {
+    if (!row.applied || row.state == TargetState::kRemoved || std::ranges::find(names, row.name) == names.end())
+      continue;
+    ResourceQuery query;
+    query.target = row.name;
+    query.managed = true;
+    query.limit = 1;
+    bool used = false;
+    must(s_.store.query(query, [&](const ResourceView&) {
+      used = true;
+      return true;
+    }));
+    if (!used) remove_target(row);
   }
 }
 

@@ -32,6 +32,11 @@ class Discovery {
   /// errors   kNotFound
   Result<Trigger> accept_target(const std::string& name);
 
+  /// Targets of files that are applied: kept beside those of the configuration, and looked at when they are new.
+  void apply_targets(const std::vector<TargetConfig>& targets);
+  /// Those of them that nothing managed stands on leave, as if they had left the configuration.
+  void drop_targets(const std::vector<std::string>& names);
+
   void take(JobOutcome outcome);
   void tick(TimePoint now, Effects& effects);
   [[nodiscard]] TimePoint next_due() const;
@@ -42,6 +47,7 @@ class Discovery {
  private:
   void sync_targets();
   void update_target(TargetRow& row, const TargetConfig& config);
+  void remove_target(TargetRow& row);
   void mark_stale(const TargetRow& target);
   [[nodiscard]] bool workers_ready(const std::vector<TargetRow>& targets);
   RunId new_id();

@@ -13,18 +13,63 @@ constexpr std::array<std::uint64_t, 4> kStride = {8, 4, 2,
                                                   1};  // by Priority: a command goes 8 times as often as discovery
 constexpr std::size_t kMaxPartBytes = 256ULL << 20;    // of all replies that are being put together
 constexpr std::size_t kQueuedPerSlot = 4;              // more waits with the caller
+constexpr Millis kRecoverAfter{3500};                  // until nobody has a recovered job any more: some heartbeats
 
 }  // namespace
 
 JobId Dispatcher::submit(JobSpec spec, TimePoint now, WallTime wall) {
-  JobId id(make_ulid(wall, random_));
+  JobId id = spec.id.empty() ? JobId(make_ulid(wall, random_)) : spec.id;
   auto& record = jobs_[id];
   record.id = id;
   record.deadline = now + spec.deadline;
   record.spec = std::move(spec);
   ++lanes_[record.spec.lane].jobs;
-  enqueue(record, false);
+  if (record.spec.recovered) {
+    record.uncertain = true;
+    record.state = State::kDelayed;
+    delayed_.emplace(now + kRecoverAfter, id);
+  } else {
+    enqueue(record, false);
+  }
   return id;
+}
+
+bool Dispatcher::leases(const JobId& job, const Token& token) const {
+  const auto lease = leases_.find(token);
+  return lease != leases_.end() && lease->second == job;
+}
+
+bool Dispatcher::supersede(const JobId& job, JobResult result, Effects& effects) {
+  const auto it = jobs_.find(job);
+  if (it == jobs_.end()) return false;
+  auto& record = it->second;
+  if (record.state == State::kSent || record.state == State::kRunning) {
+    if (!record.worker.empty()) cancel(record.spec.lane.ns, record.worker, job, record.token, effects);
+    end_flight(record);
+  }
+  finish(record, std::move(result));
+  return true;
+}
+
+void Dispatcher::cancel_jobs(std::uint64_t owner, TimePoint now, Effects& effects) {
+  std::vector<JobId> ids;
+  for (const auto& [id, record] : jobs_) {
+    if (record.spec.owner == owner && !record.cancelled) ids.push_back(id);
+  }
+  for (const auto& id : ids) {
+    auto& record = jobs_.at(id);
+    record.cancelled = true;
+    if (record.gone && record.state == State::kRunning) {
+      cancel(record.spec.lane.ns, record.worker, id, record.token, effects);
+      record.deadline = std::min(record.deadline, now + kChangeLease);  // it has as long to say how it went
+      continue;
+    }
+    if (record.state == State::kSent || record.state == State::kRunning) {
+      if (!record.worker.empty()) cancel(record.spec.lane.ns, record.worker, id, record.token, effects);
+      end_flight(record);
+    }
+    finish(record, Error{Errc::kCancelled, "cancelled", {}, 0});
+  }
 }
 
 void Dispatcher::withdraw(std::uint64_t owner, Effects& effects) {
@@ -156,9 +201,11 @@ bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& 
   WorkerEntry* worker = group ? nullptr : choose(record, now);
   if (!group && worker == nullptr) return false;
 
+  const bool change = is_mutation(spec.operation);
   record.token = Token(make_token(random_));
   record.state = State::kSent;
   record.since = now;
+  record.gone = false;
   ++record.attempt;
   ++state.flying;
   ++counters_.dispatched;
@@ -181,15 +228,16 @@ bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& 
   job.target = spec.target;
   job.type = spec.type;
   job.manifest = spec.manifest;
-  job.lease = kReadLease;
+  job.lease = change ? kChangeLease : kReadLease;
   job.deadline = std::max(Millis(1), std::chrono::duration_cast<Millis>(record.deadline - now));
   job.priority = spec.priority;
   job.operation = spec.operation;
-  effects.at_once.push_back({worker == nullptr ? subjects_.job(spec.lane.ns, spec.lane.pool)
-                                               : subjects_.worker_job(spec.lane.ns, record.worker),
-                             subjects_.reply(spec.lane.ns, self_, record.token),
-                             encode(job),
-                             {}});
+  (change ? effects.after_commit : effects.at_once)
+      .push_back({worker == nullptr ? subjects_.job(spec.lane.ns, spec.lane.pool)
+                                    : subjects_.worker_job(spec.lane.ns, record.worker),
+                  subjects_.reply(spec.lane.ns, self_, record.token),
+                  encode(job),
+                  {}});
   return true;
 }
 
@@ -200,7 +248,31 @@ void Dispatcher::attribute(Record& record, const WorkerId& worker) {
   if (auto* entry = registry_.find(worker)) ++entry->assigned;
 }
 
+void Dispatcher::go(Record& record, TimePoint now, Effects& effects) {
+  if (!record.gone) record.go_until = now + kChangeLease / 2;
+  record.gone = true;
+  if (now > record.go_until) return;
+  effects.at_once.push_back({subjects_.worker_control(record.spec.lane.ns, record.worker),
+                             {},
+                             encode(Control{fleet_, Go{{record.id, record.token}}}),
+                             {}});
+}
+
+void Dispatcher::recover(Record& record, const Heartbeat& heartbeat, const Running& running, TimePoint now) {
+  record.token = running.token;
+  record.state = State::kRunning;
+  record.since = now;
+  record.attempt = 1;
+  record.gone = true;
+  record.go_until = now;  // if it waits for its `go`, it gives the job back
+  record.worker = heartbeat.worker;
+  leases_.emplace(record.token, record.id);
+  ++lanes_[record.spec.lane].flying;
+  if (auto* entry = registry_.find(heartbeat.worker)) ++entry->assigned;
+}
+
 void Dispatcher::end_flight(Record& record) {
+  record.uncertain = record.uncertain || record.gone;
   leases_.erase(record.token);
   auto& lane = lanes_[record.spec.lane];
   --lane.flying;
@@ -220,7 +292,8 @@ void Dispatcher::finish(Record& record, JobResult result) {
     ++counters_.failed;
     notice(JobNotice::Kind::kFailed, record, *error);
   }
-  outcomes_.push_back({record.id, record.spec.owner, std::move(result), record.last_worker, record.attempt});
+  outcomes_.push_back(
+      {record.id, record.spec.owner, std::move(result), record.last_worker, record.attempt, record.uncertain});
   --lanes_[record.spec.lane].jobs;
   jobs_.erase(record.id);
 }
@@ -232,6 +305,10 @@ void Dispatcher::notice(JobNotice::Kind kind, const Record& record, const Error&
 
 void Dispatcher::fail(Record& record, Error error, TimePoint now) {
   const auto traits = error_traits(error.code);
+  if (is_mutation(record.spec.operation) && error.code != Errc::kThrottling) {
+    finish(record, std::move(error));  // what is to be done is for who knows what was asked
+    return;
+  }
   if (error.code == Errc::kThrottling) {
     limiter_.throttled(record.spec.lane.ns, record.spec.target.id, error.retry_after, now);
   } else {
@@ -306,7 +383,7 @@ void Dispatcher::lose_worker(Record& record, TimePoint now) {
   record.last_worker = worker;
   if (!count_taken(record)) return;
   Error error{Errc::kTimeout, "worker " + worker.value + " fell silent while it ran the job", {}, 0};
-  if (now >= record.deadline) {
+  if (now >= record.deadline || record.cancelled) {
     finish(record, std::move(error));
     return;
   }
@@ -340,6 +417,12 @@ void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
     enqueue(record, true);
     return;
   }
+  if (record.gone && record.worker != reply.worker && std::holds_alternative<Accepted>(reply.body)) {
+    if (const auto* worker = registry_.find(reply.worker)) {  // one message reached two: the first has it
+      cancel(worker->announcement.ns, reply.worker, reply.job, reply.token, effects);
+    }
+    return;
+  }
   attribute(record, reply.worker);
   if (auto* result = std::get_if<JobResult>(&reply.body)) {
     take_result(record, std::move(*result), reply.calls, now);
@@ -347,6 +430,7 @@ void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
   }
   record.state = State::kRunning;
   record.since = now;
+  if (std::holds_alternative<Accepted>(reply.body) && is_mutation(record.spec.operation)) go(record, now, effects);
   if (auto* part = std::get_if<Part>(&reply.body)) take_part(record, std::move(*part), now, effects);
 }
 
@@ -354,8 +438,13 @@ void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t cal
   ++counters_.results;
   if (calls > 1) limiter_.charge(record.spec.lane.ns, record.spec.target.id, calls - 1.0, now);
   const auto worker = record.worker;
+  const bool was_uncertain = record.uncertain;
   end_flight(record);
   record.last_worker = worker;
+  const auto* failed = std::get_if<Error>(&result);
+  if (failed == nullptr || error_traits(failed->code).applied == Applied::kNotApplied) {
+    record.uncertain = was_uncertain;  // how this attempt went is known
+  }
   if (auto* error = std::get_if<Error>(&result)) {
     fail(record, std::move(*error), now);
   } else {
@@ -414,6 +503,12 @@ void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects
   for (const auto& running : heartbeat.running) {
     const auto lease = leases_.find(running.token);
     if (lease == leases_.end() || lease->second != running.job) {
+      const auto waiting = jobs_.find(running.job);
+      if (waiting != jobs_.end() && waiting->second.spec.recovered && waiting->second.state == State::kDelayed &&
+          waiting->second.attempt == 0) {
+        recover(waiting->second, heartbeat, running, now);
+        continue;
+      }
       cancel(heartbeat.ns, heartbeat.worker, running.job, running.token, effects);
       continue;
     }
@@ -421,13 +516,15 @@ void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects
     attribute(record, heartbeat.worker);
     record.state = State::kRunning;
     record.since = now;
+    if (is_mutation(record.spec.operation) && record.worker == heartbeat.worker) go(record, now, effects);
   }
 }
 
 void Dispatcher::on_worker_lost(const WorkerId& worker, TimePoint now, Effects&) {
   std::vector<JobId> ids;
   for (const auto& [token, id] : leases_) {
-    if (jobs_.at(id).worker == worker) ids.push_back(id);
+    const auto& record = jobs_.at(id);
+    if (record.worker == worker && !record.gone) ids.push_back(id);  // a change that may run keeps its own lease
   }
   for (const auto& id : ids) lose_worker(jobs_.at(id), now);
 }
@@ -453,7 +550,7 @@ void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
     finish(record, std::move(error));
   } else if (record.state == State::kSent && now - record.since >= kNoSign) {
     send_again(record, now);
-  } else if (record.state == State::kRunning && now - record.since >= kReadLease) {
+  } else if (record.state == State::kRunning && now - record.since >= lease_of(record)) {
     lose_worker(record, now);
   }
 }
@@ -465,7 +562,7 @@ void Dispatcher::tick(TimePoint now, Lateness lateness, Effects& effects) {
     std::vector<JobId> late;
     for (const auto& [id, record] : jobs_) {
       const bool sent = record.state == State::kSent && now - record.since >= kNoSign;
-      const bool silent = record.state == State::kRunning && now - record.since >= kReadLease;
+      const bool silent = record.state == State::kRunning && now - record.since >= lease_of(record);
       if (now >= record.deadline || sent || silent) late.push_back(id);
     }
     std::ranges::sort(late);

@@ -28,6 +28,8 @@ struct JobSpec {
   Priority priority = Priority::kDiscovery;
   Millis deadline{120'000};  // from submission
   std::uint64_t owner = 0;   // handed back with the outcome
+  JobId id{};                // of a job that was submitted before; empty: a new one
+  bool recovered = false;    // a worker may have it still: it keeps what it says it has
 };
 
 /// How a job ended. Exactly one for each submitted job, unless it is withdrawn.
@@ -37,6 +39,7 @@ struct JobOutcome {
   JobResult result;
   WorkerId worker;  // who answered; empty: nobody
   std::uint16_t attempts = 0;
+  bool uncertain = false;  // of a change: some attempt, if not this result's, may have been applied
 };
 
 /// What happened to a job on its way, for events and logs.
@@ -52,11 +55,12 @@ struct JobNotice {
 };
 
 /// Timing of design section 5.3.
-inline constexpr Millis kNoSign{1000};      // until a dispatch without any answer is sent again
-inline constexpr Millis kReadLease{3000};   // until a silent worker's read goes elsewhere
-inline constexpr int kWorkersTaken = 3;     // workers a job may take with it
-inline constexpr Millis kBusyPause{100};    // how long a worker that said `busy` is spared
-inline constexpr Millis kNobodyPause{250};  // until a lane without responders is tried again
+inline constexpr Millis kNoSign{1000};         // until a dispatch without any answer is sent again
+inline constexpr Millis kReadLease{3000};      // until a silent worker's read goes elsewhere
+inline constexpr Millis kChangeLease{10'000};  // until a silent worker's change does
+inline constexpr int kWorkersTaken = 3;        // workers a job may take with it
+inline constexpr Millis kBusyPause{100};       // how long a worker that said `busy` is spared
+inline constexpr Millis kNobodyPause{250};     // until a lane without responders is tried again
 
 /// Queues jobs, hands them to workers, keeps their leases, tries again. Decides only: what is to be sent goes to
 /// Effects, what ended comes out of take_outcomes(). Thread: loop thread only.
@@ -78,9 +82,16 @@ class Dispatcher {
         limiter_(limiter),
         random_(random) {}
 
+  /// A change is published with what waits for the next commit: its intent is written before.
   JobId submit(JobSpec spec, TimePoint now, WallTime wall);
   /// Ends all jobs of an owner without an outcome; what runs is cancelled.
   void withdraw(std::uint64_t owner, Effects& effects);
+  /// What runs is told to stop, and ends with what its worker says; what waits ends at once.
+  void cancel_jobs(std::uint64_t owner, TimePoint now, Effects& effects);
+  /// Whether replies of this dispatch still count.
+  [[nodiscard]] bool leases(const JobId& job, const Token& token) const;
+  /// An earlier attempt of a job that has been sent again has succeeded: that ends it. False: nobody waits for it.
+  bool supersede(const JobId& job, JobResult result, Effects& effects);
 
   /// Jobs of the lane that have been submitted and not ended.
   [[nodiscard]] std::size_t load(const Lane& lane) const;
@@ -122,15 +133,20 @@ class Dispatcher {
     std::uint16_t attempt = 0;
     std::uint16_t failures = 0;
     std::uint16_t workers_taken = 0;
+    bool gone = false;       // of a change: `go` was given for this dispatch
+    bool uncertain = false;  // of a change: an attempt may have been applied
+    bool cancelled = false;
     Token token;
     WorkerId worker;                 // whom it is known to be with
     WorkerId last_worker;            // who had it last: at another attempt others come first
     std::vector<WorkerId> suspects;  // who may have died of it: not heard since it was sent, without any sign of it
     TimePoint deadline;
-    TimePoint since;  // sent, or last renewed
+    TimePoint since;     // sent, or last renewed
+    TimePoint go_until;  // `go` is repeated while the worker may wait for it
     std::unique_ptr<PartAssembler> parts;
   };
   using Jobs = std::unordered_map<JobId, Record>;
+  static Millis lease_of(const Record& record) { return record.gone ? kChangeLease : kReadLease; }
 
   /// What waits for one target, and its turn among the others.
   struct TargetQueue {
@@ -156,6 +172,9 @@ class Dispatcher {
   WorkerEntry* choose(const Record& record, TimePoint now);
   [[nodiscard]] bool queue_group_serves(const Record& record, const LaneState& state, TimePoint now);
   void attribute(Record& record, const WorkerId& worker);
+  /// The worker may begin a change: it is the one that has it.
+  void go(Record& record, TimePoint now, Effects& effects);
+  void recover(Record& record, const Heartbeat& heartbeat, const Running& running, TimePoint now);
   void end_flight(Record& record);
   void finish(Record& record, JobResult result);
   void fail(Record& record, Error error, TimePoint now);

@@ -168,6 +168,7 @@ class Planner {
     const auto& resource = *node.resource;
     const auto& rules = *rules_of(resource.type);
     auto declared = Json::parse(resource.properties);
+    auto claim = claim_text(resource, rules.rules, declared, [&](const auto& value) { return view_.digest(value); });
     std::vector<std::string> unknown;
     for (const auto& hole : resource.holes) fill(declared, hole, unknown);
     PlanStep step;
@@ -180,6 +181,10 @@ class Planner {
       if (const auto before = nodes_[by_name_.at(need)].step) step.after.push_back(*before);
     }
     const auto known = find(resource, rules, declared, unknown);
+    if (known) taken_.insert(known->row);
+    if (!known || !known->managed || known->name != resource.name || known->declared != claim) {
+      step.claim = std::move(claim);
+    }
     if (known && known->managed && known->stack != declaration_.stack) {
       mistake(resource.name, known->native_id + " belongs to stack " + known->stack + " already, as " + known->name);
     }
@@ -194,7 +199,10 @@ class Planner {
       there = Json::parse(known->properties);
       decide(step, resource, rules, *known, there, declared, unknown);
     }
-    node.values = merge_declared(rules.rules, step.action == StepAction::kReplace ? Json::object() : there, declared);
+    // What only the system sets stays as it is unless the object is made anew.
+    const bool stays = step.action != StepAction::kCreate && step.action != StepAction::kReplace;
+    node.values = stays ? there : Json::object();
+    node.values.update(merge_declared(rules.rules, node.values, declared));
     for (const auto& pointer : unknown) node.values[Json::json_pointer(pointer)] = nullptr;
     node.step = result_.plan.steps.size();
     result_.plan.steps.push_back(std::move(step));
@@ -346,7 +354,7 @@ class Planner {
       const auto declared = by_name_.find(name);
       const bool same = declared != by_name_.end() && nodes_[declared->second].resource->type == known.type &&
                         nodes_[declared->second].resource->target == known.target;
-      if (!same) leaving.emplace(name, &known);
+      if (!same && !taken_.contains(known.row)) leaving.emplace(name, &known);
     }
     std::map<std::string, std::set<std::string>> users;  // by name: who refers to it and goes too
     for (const auto& [name, known] : leaving) {
@@ -418,6 +426,7 @@ class Planner {
   std::vector<Node> nodes_;
   std::unordered_map<std::string, std::size_t> by_name_;
   std::map<std::string, PlanningView::Known> stack_;  // managed rows of the stack, by name
+  std::set<RowId> taken_;                             // rows of declared resources, also under a new name
   std::map<std::string, TypeRules> types_;
   std::map<std::pair<std::string, std::string>, IdentityIndex> indexes_;
 };
@@ -436,7 +445,54 @@ std::map<StepAction, std::size_t> Plan::summary() const {
 }
 
 bool Plan::empty() const {
-  return std::ranges::all_of(steps, [](const PlanStep& step) { return step.action == StepAction::kUnchanged; });
+  return std::ranges::all_of(
+      steps, [](const PlanStep& step) { return step.action == StepAction::kUnchanged && step.claim.empty(); });
+}
+
+void Plan::append(Plan other) {
+  const auto offset = steps.size();
+  for (auto& step : other.steps) {
+    for (auto& before : step.after) before += offset;
+    steps.push_back(std::move(step));
+  }
+}
+
+void Plan::restrict_to(const std::set<std::string>& names, const std::set<std::string>& excluded) {
+  std::vector<bool> kept(steps.size(), names.empty());
+  for (auto i = steps.size(); i-- > 0;) {  // steps stand behind what they need
+    if (names.contains(steps[i].name)) kept[i] = true;
+    if (!kept[i] || names.empty()) continue;
+    for (const auto before : steps[i].after) kept[before] = true;
+  }
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const bool needs_dropped = std::ranges::any_of(steps[i].after, [&](std::size_t before) { return !kept[before]; });
+    if (excluded.contains(steps[i].name) || (kept[i] && needs_dropped)) kept[i] = false;
+  }
+  std::vector<std::size_t> moved(steps.size());
+  std::vector<PlanStep> rest;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!kept[i]) continue;
+    moved[i] = rest.size();
+    auto& step = rest.emplace_back(std::move(steps[i]));
+    for (auto& before : step.after) before = moved[before];
+  }
+  steps = std::move(rest);
+}
+
+JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules, const Json& properties,
+                    const std::function<std::string(const std::string&)>& digest) {
+  const auto unread = [&](const auto& each) {
+    return each.second.write_only && properties.contains(each.first) && !properties[each.first].is_null();
+  };
+  DeclaredResource kept = resource;
+  if (std::ranges::any_of(rules.properties, unread)) {
+    auto digested = properties;
+    for (const auto& each : rules.properties) {
+      if (unread(each)) digested[each.first] = digest(properties[each.first].dump());
+    }
+    kept.properties = digested.dump();
+  }
+  return declared_text(kept);
 }
 
 PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view) {

@@ -4,8 +4,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "coordinator/declaration.h"
 #include "coordinator/property_rules.h"
@@ -27,12 +30,18 @@ struct PlanStep {
   RowId row = 0;                        // in the inventory; 0: none
   Hash128 content;                      // of what was there when it was planned
   std::optional<std::size_t> declared;  // index into Declaration::resources; none: a deletion
+  JsonText claim;                       // what the row's claim will say, where that differs from what it says
 };
 
 struct Plan {
   std::vector<PlanStep> steps;  // in an order in which they can be done
   [[nodiscard]] std::map<StepAction, std::size_t> summary() const;
-  [[nodiscard]] bool empty() const;  // nothing would be done
+  [[nodiscard]] bool empty() const;  // nothing would be done, not even noted
+  /// Adds the steps of another stack.
+  void append(Plan other);
+  /// Keeps the steps of the given names and what these need; all when there are none. Then drops the excluded ones and
+  /// what needs them.
+  void restrict_to(const std::set<std::string>& names, const std::set<std::string>& excluded);
 };
 
 /// A mistake in what is declared that only shows beside the inventory and the types; `resource` may be empty.
@@ -75,6 +84,11 @@ class PlanningView {
   /// What stands for a write-only value where it is kept: the same for the same value, and of no use to a thief.
   virtual std::string digest(const std::string& value) = 0;
 };
+
+/// A resource as a row's claim keeps it: DeclaredResource as JSON, with digests for write-only values.
+/// `properties`  of the resource, parsed, references not filled in
+JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules, const nlohmann::json& properties,
+                    const std::function<std::string(const std::string&)>& digest);
 
 struct PlanResult {
   Plan plan;

@@ -198,6 +198,7 @@ JobSpec Run::job(const TargetRun& target, const Scan& scan, JobOperation operati
 
 void Run::submit(JobSpec spec, Pending pending, TimePoint now) {
   auto id = s_.dispatcher.submit(std::move(spec), now, s_.clock.wall());
+  pending.position = s_.writes.position();
   pending_.emplace(std::move(id), std::move(pending));
 }
 
@@ -207,6 +208,7 @@ void Run::take(JobOutcome outcome) {
   auto& pending = node.mapped();
   auto& target = *pending.target;
   taking_ = outcome.job;
+  position_ = pending.position;
   if (std::holds_alternative<Pending::Inspection>(pending.what)) {
     take_inspection(target, std::move(outcome.result));
     taking_ = {};

@@ -11,12 +11,14 @@
 #include <spdlog/fwd.h>
 
 #include "coordinator/dispatcher.h"
+#include "coordinator/drift.h"
 #include "coordinator/event_log.h"
 #include "coordinator/jsonpath.h"
 #include "coordinator/registry.h"
 #include "coordinator/run_scope.h"
 #include "coordinator/scan.h"
 #include "coordinator/store.h"
+#include "coordinator/write_log.h"
 
 namespace muster {
 
@@ -28,6 +30,8 @@ struct RunServices {
   Dispatcher& dispatcher;
   Limiter& limiter;
   EventLog& events;
+  WriteLog& writes;
+  Drift& drift;
   const Clock& clock;
   spdlog::logger& log;
 };
@@ -155,6 +159,7 @@ class Run {
   std::size_t problem_bytes_ = 0;
   std::uint64_t more_problems_ = 0;  // beyond what is kept
   JobId taking_;                     // the job whose answer is being taken, empty otherwise
+  std::uint64_t position_ = 0;       // of WriteLog, when that job was submitted
   std::vector<ScopePart> follow_up_;
   JsonDocument document_;    // of the item that is being observed
   std::string_view parsed_;  // the text it was parsed from, empty before

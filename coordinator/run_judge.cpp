@@ -174,6 +174,13 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
   auto* entry = scan.index.find_row(row);
   if (entry == nullptr || target.left.contains(row)) return;
   if (is_gone(answer)) {
+    const auto record = must(s_.store.one(row));
+    const bool settling = record && record->managed &&
+                          s_.clock.wall() - record->changed_at < scan.type->settle;  // NOT_FOUND proves nothing
+    if (settling || s_.writes.outdates(position_, scan.row.id, id)) {
+      entry->seen = true;
+      return;
+    }
     leave_tree(target, row, ResourceState::kVanished, "vanished");
     return;
   }
@@ -195,7 +202,10 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
 void Run::leave(TargetRun& target, RowId row, ResourceState state, std::string_view reason) {
   const auto record = must(s_.store.one(row));
   if (!record || !is_listed(record->state)) return;
-  must(s_.store.leave(row, state, reason, s_.clock.wall()));
+  // What is managed is never filtered, and stays in the list when it is gone.
+  if (record->managed && (state == ResourceState::kFiltered || record->state == ResourceState::kMissing)) return;
+  must(s_.store.leave(row, record->managed ? ResourceState::kMissing : state, reason, s_.clock.wall()));
+  if (record->managed) s_.drift.gone(*record);
   target.left.insert(row);
   const auto scan = std::ranges::find_if(target.scans, [&](const auto& s) { return s->row.id == record->scan; });
   if (scan == target.scans.end()) return;  // a type that this run does not look at goes with its parent all the same

@@ -125,6 +125,9 @@ void Run::take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> ask
     }
     const auto& error = std::get<Error>(read->items[i]);
     if (error.code == Errc::kNotFound && target.rereads) {
+      const auto* entry = scan.index.find(hash128(asked[i].native_id));
+      const bool known = entry == nullptr || entry->missing;
+      if (known || s_.writes.outdates(position_, scan.row.id, asked[i].native_id)) continue;
       if (follow_up_.empty() || follow_up_.back().targets.front() != target.target.name) {
         follow_up_.push_back({{target.target.name}, {}});
       }
@@ -183,10 +186,14 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
     return Seen::kRefused;
   }
   auto* entry = scan.index.find(hash128(item.native_id));
+  if (s_.writes.outdates(position_, scan.row.id, item.native_id)) {
+    if (entry != nullptr) entry->seen = true;
+    return Seen::kKept;
+  }
   // Left with its parent earlier in this run, and found again: below another one, or below what took its place.
   if (entry != nullptr && target.left.contains(entry->row)) entry = nullptr;
   auto content = hash128(item.properties);
-  if (entry != nullptr && entry->content == content && scan.same_filters) {
+  if (entry != nullptr && entry->content == content && (scan.same_filters || entry->managed)) {
     observe_known(target, scan, *entry, item, parent, item.properties, content);
     return Seen::kKept;
   }
@@ -244,7 +251,9 @@ void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId par
   const auto label = label_of(target, scan, text, item.native_id);
   const auto made =
       must(s_.store.insert({scan.row.id, item.native_id, item.uid, label, text, content, parent, s_.clock.wall()}));
-  target.left.erase(made.row);  // it may have come back
+  if (target.left.erase(made.row) > 0) {  // it has come back
+    if (const auto row = must(s_.store.one(made.row)); row && row->managed) s_.drift.judge(*row);
+  }
   ++scan.counts.fresh;
   s_.events.emit(target.target.ns, "resource.discovered", made.id.value,
                  identity(target, scan, made.id, item.native_id, "\"hash\":\"" + hex(content) + "\""));
@@ -254,7 +263,10 @@ void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId par
 void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, const Item& item, RowId parent,
                         std::string_view text, const Hash128& content) {
   const auto uid = uid_hash(item.uid);
-  if (entry.uid != 0 && uid != 0 && entry.uid != uid) {  // another object under the old id
+  const bool another = entry.uid != 0 && uid != 0 && entry.uid != uid;
+  if (another && entry.managed) {
+    must(s_.store.set_uid(entry.row, item.uid));  // whatever it is now is what was declared under this id
+  } else if (another) {
     if (scan.deferred.contains(entry.row)) {
       resolve(target, scan, entry.row, OldId::kGone);
     } else {
@@ -269,6 +281,11 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
     const auto said = record_change(target, scan, *old, item, text, content);
     s_.events.emit(target.target.ns, "resource.changed", old->id.value,
                    identity(target, scan, old->id, item.native_id, said));
+    ++scan.counts.changed;
+    if (entry.managed) s_.drift.judge(must(s_.store.one(entry.row)).value());
+  } else if (entry.missing) {
+    must(s_.store.come_back(entry.row));
+    s_.drift.judge(must(s_.store.one(entry.row)).value());
     ++scan.counts.changed;
   } else {
     ++scan.counts.unchanged;

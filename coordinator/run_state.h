@@ -45,6 +45,7 @@ struct Run::Pending {
   TargetRun* target = nullptr;
   Scan* scan = nullptr;
   std::variant<Inspection, Page, Reads, OldIds, Confirmations> what;
+  std::uint64_t position = 0;  // of WriteLog, at its submission
 };
 
 }  // namespace muster

@@ -32,7 +32,8 @@ Result<TargetRow> target_of(const sqlite::Rows& rows) {
                    .inspected = rows.flag(11),
                    .reachable = rows.flag(12),
                    .last_run = RunId(rows.string(13)),
-                   .resources = static_cast<std::uint64_t>(rows.integer(14))};
+                   .applied = rows.flag(14),
+                   .resources = static_cast<std::uint64_t>(rows.integer(15))};
 }
 
 ScanRow scan_of(const sqlite::Rows& rows) {
@@ -85,7 +86,8 @@ Result<std::vector<TargetRow>> SqliteStore::targets() {
 Result<void> SqliteStore::put_target(const TargetRow& target) {
   write(sql::put_target, target.id.value, target.name, target.ns, target.pool, to_json(target.config).dump(),
         target.discover, target.interval.count(), target.system, target.state, to_json(target.filters).dump(),
-        to_json(target.plugin_filters).dump(), target.inspected, target.reachable, target.last_run.value);
+        to_json(target.plugin_filters).dump(), target.inspected, target.reachable, target.last_run.value,
+        target.applied);
   return status();
 }
 

@@ -57,7 +57,7 @@ Result<Inserted> SqliteStore::adopt(const Found& found, const NewResource& resou
 Result<std::vector<HistoryEntry>> SqliteStore::history(RowId row) {
   std::vector<HistoryEntry> entries;
   auto resource = select(sql::select_properties, row);
-  if (resource.next()) entries.push_back({1, resource.time(2), "discovered", "[]"});
+  if (resource.next()) entries.push_back({1, resource.time(2), resource.flag(4) ? "created" : "discovered", "[]"});
   if (auto done = resource.result(); !done) return done.error();
   auto rows = select(sql::select_history, row);
   while (rows.next()) {

@@ -13,13 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxCursors = 32;
 
-Hash128 from_bytes(std::string_view bytes) {
-  XXH128_canonical_t canonical{};
-  std::ranges::copy(bytes.substr(0, sizeof canonical.digest), canonical.digest);
-  const auto hash = XXH128_hashFromCanonical(&canonical);
-  return {hash.high64, hash.low64};
-}
-
 // Columns of the view `resource`, in its order.
 enum Column : int {
   kRow,
@@ -107,6 +100,13 @@ Result<void> merge(std::vector<sqlite::Rows>& cursors, std::size_t limit, std::u
 
 }  // namespace
 
+Hash128 hash_from_bytes(std::string_view bytes) {
+  XXH128_canonical_t canonical{};
+  std::ranges::copy(bytes.substr(0, sizeof canonical.digest), canonical.digest);
+  const auto hash = XXH128_hashFromCanonical(&canonical);
+  return {hash.high64, hash.low64};
+}
+
 HashBytes::HashBytes(const Hash128& hash) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, {hash.low, hash.high});
@@ -123,11 +123,12 @@ Result<void> SqliteStore::load_index(RowId scan, const std::function<void(const 
     const auto uid = rows.text(3);
     sink({.row = rows.integer(0),
           .key = hash128(rows.text(1)),
-          .content = from_bytes(rows.text(2)),
+          .content = hash_from_bytes(rows.text(2)),
           .uid = uid.empty() ? 0 : hash128(uid).low,
           .parent = rows.integer(4),
           .stale = rows.integer(5) == static_cast<std::int64_t>(ResourceState::kStale),
-          .managed = rows.flag(6)});
+          .managed = rows.flag(6),
+          .missing = rows.integer(5) == static_cast<std::int64_t>(ResourceState::kMissing)});
   }
   return rows.result();
 }
@@ -166,8 +167,8 @@ Result<Inserted> SqliteStore::insert(const NewResource& resource) {
 }
 
 Result<void> SqliteStore::change(RowId row, std::string_view properties, const Hash128& content, std::string_view label,
-                                 std::string_view uid, std::string_view patch, WallTime at) {
-  if (!record(row, "changed", patch, at, kFirstLeft)) return refusal(row);
+                                 std::string_view uid, std::string_view patch, WallTime at, std::string_view cause) {
+  if (!record(row, cause, patch, at, kFirstLeft)) return refusal(row);
   write(sql::change_resource, row, at, HashBytes(content).blob(), uid, label, properties);
   write(sql::mark_present, row);
   write(sql::trim_history, row);
@@ -203,6 +204,11 @@ Result<void> SqliteStore::set_stale(RowId row, bool stale) {
   return status();
 }
 
+Result<void> SqliteStore::come_back(RowId row) {
+  write(sql::mark_present, row);
+  return status();
+}
+
 Result<void> SqliteStore::set_uid(RowId row, std::string_view uid) {
   write(sql::set_uid, row, uid);
   return status();
@@ -211,7 +217,7 @@ Result<void> SqliteStore::set_uid(RowId row, std::string_view uid) {
 Result<void> SqliteStore::load_filtered(RowId scan,
                                         const std::function<void(const Hash128& id, std::uint64_t listed)>& sink) {
   auto rows = select(sql::select_filtered, scan);
-  while (rows.next()) sink(from_bytes(rows.text(0)), static_cast<std::uint64_t>(rows.integer(1)));
+  while (rows.next()) sink(hash_from_bytes(rows.text(0)), static_cast<std::uint64_t>(rows.integer(1)));
   return rows.result();
 }
 

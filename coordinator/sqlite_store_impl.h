@@ -21,6 +21,9 @@ std::uint64_t xxh3_key(RowId scan, std::string_view native_id);
 inline constexpr ResourceState kFirstLeft = ResourceState::kVanished;  // it and the states after it are not listed
 inline constexpr ResourceState kAfterAll{5};                           // no state refuses
 
+/// The hash that HashBytes keeps so.
+Hash128 hash_from_bytes(std::string_view bytes);
+
 /// A content hash as the row keeps it: big-endian, high half first, so that a store moves between machines.
 struct HashBytes {
   explicit HashBytes(const Hash128& hash);
@@ -29,7 +32,8 @@ struct HashBytes {
 };
 
 /// A Store in one SQLite file. Its members stand in sqlite_store.cpp (life, transactions, named values),
-/// sqlite_fleet.cpp (targets, scans, runs, manifests), sqlite_resources.cpp, sqlite_history.cpp and sqlite_events.cpp.
+/// sqlite_fleet.cpp (targets, scans, runs, manifests), sqlite_resources.cpp, sqlite_managed.cpp, sqlite_history.cpp and
+/// sqlite_events.cpp.
 ///
 /// The first failure of a transaction is kept in `failed_`: what is written after it does nothing, so a member issues
 /// its writes one after the other and returns status().
@@ -54,12 +58,14 @@ class SqliteStore final : public Store {
   Result<void> load_index(RowId scan, const std::function<void(const IndexEntry&)>& sink) override;
   Result<Inserted> insert(const NewResource& resource) override;
   Result<void> change(RowId row, std::string_view properties, const Hash128& content, std::string_view label,
-                      std::string_view uid, std::string_view patch, WallTime at) override;
+                      std::string_view uid, std::string_view patch, WallTime at,
+                      std::string_view cause = "changed") override;
   Result<void> rename(RowId row, std::string_view native_id, RowId parent, WallTime at) override;
   Result<void> reparent(RowId row, RowId parent) override;
   Result<void> leave(RowId row, ResourceState state, std::string_view cause, WallTime at) override;
   Result<void> set_stale(RowId row, bool stale) override;
   Result<void> set_uid(RowId row, std::string_view uid) override;
+  Result<void> come_back(RowId row) override;
   Result<std::vector<RowId>> descendants(RowId row) override;
   Result<RowId> find(RowId scan, std::string_view native_id) override;
   Result<std::optional<ResourceRecord>> one(RowId row) override;
@@ -69,6 +75,25 @@ class SqliteStore final : public Store {
   Result<void> query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) override;
   Result<std::vector<HistoryEntry>> history(RowId row) override;
   Result<std::optional<JsonText>> properties_at(RowId row, WallTime at) override;
+
+  Result<void> manage(RowId row, const Claim& claim) override;
+  Result<void> release(RowId row) override;
+  Result<void> set_drifted(RowId row, bool drifted) override;
+  Result<void> set_created(RowId row) override;
+  Result<std::optional<Claim>> claim(RowId row) override;
+  Result<void> of_stack(std::string_view stack, std::string_view name,
+                        const std::function<void(const ManagedView&)>& sink) override;
+  Result<std::vector<std::pair<std::string, std::uint64_t>>> stacks() override;
+
+  Result<void> put_command(const CommandRow& command) override;
+  Result<void> set_command(const CommandRow& command) override;
+  Result<std::optional<CommandRow>> command(const CommandId& id) override;
+  Result<std::vector<CommandRow>> commands(const CommandId& before, std::size_t limit) override;
+  Result<std::vector<CommandRow>> unfinished_commands() override;
+  Result<void> prune_commands(std::size_t keep) override;
+  Result<void> put_operation(const OperationRow& operation) override;
+  Result<std::vector<OperationRow>> operations(const CommandId& command) override;
+  Result<std::optional<OperationRow>> operation_of(const JobId& job) override;
 
   Result<void> load_filtered(RowId scan,
                              const std::function<void(const Hash128& id, std::uint64_t listed)>& sink) override;

@@ -13,7 +13,8 @@
 
 namespace muster {
 
-using RowId = std::int64_t;  // of a resource or scan in the store; 0 = none
+using RowId = std::int64_t;               // of a resource or scan in the store; 0 = none
+using CommandId = Id<struct CommandTag>;  // ULID
 
 struct Hash128 {
   std::uint64_t high = 0;
@@ -45,6 +46,7 @@ struct TargetRow {
   bool inspected = false;                   // plugin_filters and system are known
   bool reachable = true;
   RunId last_run;
+  bool applied = false;         // declared by a file that was applied, not by the configuration
   std::uint64_t resources = 0;  // filled by targets(): present and stale rows
 };
 
@@ -72,6 +74,7 @@ struct IndexEntry {
   RowId parent = 0;
   bool stale = false;  // the row's own mark, not the scan's
   bool managed = false;
+  bool missing = false;  // managed, and gone
 };
 
 struct NewResource {
@@ -113,6 +116,24 @@ struct ResourceRecord : ResourceView {
   std::vector<std::string> storage;  // what the views point into
 };
 
+/// What a managed row was declared as.
+struct Claim {
+  std::string stack, name;
+  JsonText declared;  // DeclaredResource as it was applied last, write-only values as digests
+};
+
+/// A managed row for planning. The views live until the sink returns.
+struct ManagedView {
+  RowId row = 0;
+  std::string_view target, type, native_id, uid, name;
+  ResourceState state = ResourceState::kPresent;
+  bool drifted = false;
+  std::string_view properties, declared;
+  Hash128 content;
+  RowId parent = 0;
+  WallTime changed_at;
+};
+
 struct HistoryEntry {
   std::uint64_t version = 0;
   WallTime at;
@@ -146,6 +167,36 @@ struct RunRow {
   JsonText scope;       // RunScope::json()
   std::optional<WallTime> started_at, finished_at;
   JsonText report;  // the contract's report object; {} while it runs
+};
+
+enum class Cancelled : std::uint8_t {
+  kNo,
+  kGraceful,  // what runs ends, nothing more is begun
+  kForced,    // what runs is told to stop
+};
+
+struct CommandRow {
+  CommandId id;
+  std::string kind;   // apply, destroy, drift
+  std::string state;  // queued, running, complete, failed, cancelled
+  Cancelled cancel = Cancelled::kNo;
+  std::vector<std::string> stacks;
+  JsonText plan = "{}";  // CommandPlan::json(); left out in lists
+  WallTime created_at;
+  std::optional<WallTime> started_at, finished_at;
+};
+
+/// A step of a command that was begun.
+struct OperationRow {
+  CommandId command;
+  std::size_t step = 0;
+  std::string state;       // running, done, failed, blocked, cancelled
+  std::uint8_t phase = 0;  // Execution::Phase
+  JobId job;               // of the change that was asked for last
+  std::uint32_t epoch = 0;
+  bool uncertain = false;  // an attempt may have been applied
+  std::string request_id, native_id;
+  std::string code, message;
 };
 
 struct ManifestRow {
@@ -191,7 +242,8 @@ class Store {
   virtual Result<Inserted> insert(const NewResource& resource) = 0;
   /// New properties: version + 1, history entry with `patch`; clears the stale mark.
   virtual Result<void> change(RowId row, std::string_view properties, const Hash128& content, std::string_view label,
-                              std::string_view uid, std::string_view patch, WallTime at) = 0;
+                              std::string_view uid, std::string_view patch, WallTime at,
+                              std::string_view cause = "changed") = 0;
   /// New native id and parent for the same object; version + 1, history cause `renamed`.
   virtual Result<void> rename(RowId row, std::string_view native_id, RowId parent, WallTime at) = 0;
   virtual Result<void> reparent(RowId row, RowId parent) = 0;
@@ -199,6 +251,8 @@ class Store {
   virtual Result<void> leave(RowId row, ResourceState state, std::string_view cause, WallTime at) = 0;
   virtual Result<void> set_stale(RowId row, bool stale) = 0;
   virtual Result<void> set_uid(RowId row, std::string_view uid) = 0;
+  /// A missing or stale row is there after all.
+  virtual Result<void> come_back(RowId row) = 0;
   /// Rows below `row`, any depth, that are present, stale or missing: nearest first.
   virtual Result<std::vector<RowId>> descendants(RowId row) = 0;
   /// Row of a present, stale or missing resource; 0 when there is none.
@@ -214,6 +268,30 @@ class Store {
   virtual Result<std::vector<HistoryEntry>> history(RowId row) = 0;
   /// Properties as they were at `at`; none before the first sight.
   virtual Result<std::optional<JsonText>> properties_at(RowId row, WallTime at) = 0;
+
+  // managed resources
+  virtual Result<void> manage(RowId row, const Claim& claim) = 0;  // clears the drift mark
+  virtual Result<void> release(RowId row) = 0;
+  virtual Result<void> set_drifted(RowId row, bool drifted) = 0;
+  virtual Result<void> set_created(RowId row) = 0;  // its history begins with `created`
+  virtual Result<std::optional<Claim>> claim(RowId row) = 0;
+  /// Managed rows of a stack that are present, stale or missing, in the order of their rows; `name` empty: all.
+  virtual Result<void> of_stack(std::string_view stack, std::string_view name,
+                                const std::function<void(const ManagedView&)>& sink) = 0;
+  /// Stacks that have resources, with how many.
+  virtual Result<std::vector<std::pair<std::string, std::uint64_t>>> stacks() = 0;
+
+  // commands
+  virtual Result<void> put_command(const CommandRow& command) = 0;
+  virtual Result<void> set_command(const CommandRow& command) = 0;  // all but its plan
+  virtual Result<std::optional<CommandRow>> command(const CommandId& id) = 0;
+  /// Newest first, without plans; `before` empty for the first page.
+  virtual Result<std::vector<CommandRow>> commands(const CommandId& before, std::size_t limit) = 0;
+  virtual Result<std::vector<CommandRow>> unfinished_commands() = 0;  // oldest first
+  virtual Result<void> prune_commands(std::size_t keep) = 0;
+  virtual Result<void> put_operation(const OperationRow& operation) = 0;
+  virtual Result<std::vector<OperationRow>> operations(const CommandId& command) = 0;  // by step
+  virtual Result<std::optional<OperationRow>> operation_of(const JobId& job) = 0;
 
   // ids of a scan that its filters left out: what the list said of each (a hash) when it was read last
   virtual Result<void> load_filtered(RowId scan,

@@ -1,8 +1,12 @@
+#include <unistd.h>
+
 #include <csignal>
+#include <iostream>
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 
+#include "coordinator/cli/apply.h"
 #include "coordinator/cli/command_line.h"
 #include "coordinator/cli/local_verbs.h"
 #include "coordinator/cli/verbs.h"
@@ -117,6 +121,112 @@ void declare_runs(CommandLine& line) {
   });
 }
 
+/// The user's word, on the terminal.
+std::optional<bool> ask_terminal(const std::string& question) {
+  if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) return std::nullopt;
+  std::cerr << question << std::flush;
+  std::string answer;
+  return std::getline(std::cin, answer) && answer == "yes";
+}
+
+/// `K=V`, as often as there are variables.
+void add_variables(CLI::App& verb, std::vector<std::string>& given) {
+  verb.add_option("--var", given, "value of ${var:K}; may be repeated")
+      ->type_name("K=V")
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        const bool good = text.find('=') != std::string::npos && text.front() != '=';
+        return good ? std::string() : "--var wants K=V, found " + text;
+      });
+}
+
+std::map<std::string, std::string> variables_of(const std::vector<std::string>& given) {
+  std::map<std::string, std::string> variables;
+  for (const auto& text : given) variables[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
+  return variables;
+}
+
+void declare_apply(CommandLine& line) {
+  struct Options {
+    ApplyOptions apply;
+    std::vector<std::string> variables;
+  };
+  const auto common = [](CLI::App& verb, const std::shared_ptr<Options>& options) {
+    add_variables(verb, options->variables);
+    verb.add_option("--target", options->apply.only, "only this resource and what it needs; may be repeated")
+        ->type_name("NAME")
+        ->allow_extra_args(false);
+    verb.add_option("--exclude", options->apply.exclude, "not this resource, nor what needs it; may be repeated")
+        ->type_name("NAME")
+        ->allow_extra_args(false);
+    verb.add_flag("--plan", options->apply.plan_only, "show the plan only");
+    verb.add_option("--plan-out", options->apply.plan_out, "save the plan, and do nothing else")->type_name("F");
+    verb.add_flag("-y,--yes", options->apply.yes, "do not ask");
+    verb.add_flag("--no-wait", options->apply.refuse_busy, "refuse when a command of the stack is under way");
+    return with_fleet([options](Client& client, Screen& screen) {
+      if (options->apply.files.empty() == options->apply.plan_in.empty()) {
+        screen.err << "muster: either files or --plan-in are needed (see --help)" << std::endl;
+        return 2;
+      }
+      options->apply.variables = variables_of(options->variables);
+      const Interrupts interrupts_heard;
+      return apply(client, screen, options->apply, ask_terminal, Interrupts::came);
+    });
+  };
+  line.verb(line.app, "apply", "make what is declared so", "muster apply shop.yaml --plan", [&](CLI::App& verb) {
+    const auto options = std::make_shared<Options>();
+    verb.add_option("files", options->apply.files, "declarations; - is standard input");
+    verb.add_option("--mode", options->apply.mode,
+                    "reconcile: what is not declared any more is deleted; patch: nothing is deleted")
+        ->check(CLI::IsMember({"reconcile", "patch"}))
+        ->capture_default_str();
+    verb.add_option("--plan-in", options->apply.plan_in, "carry out exactly this saved plan, or refuse")
+        ->type_name("F");
+    return common(verb, options);
+  });
+  line.verb(line.app, "destroy", "delete what the stacks of the files have", "muster destroy shop.yaml --plan",
+            [&](CLI::App& verb) {
+              const auto options = std::make_shared<Options>();
+              options->apply.mode = "destroy";
+              verb.add_option("files", options->apply.files, "declarations; - is standard input")->required();
+              return common(verb, options);
+            });
+  line.verb(line.app, "commands", "show what was asked for", "muster commands --limit 5", [](CLI::App& verb) {
+    const auto limit = std::make_shared<std::uint64_t>(20);
+    verb.add_option("--limit", *limit, "how many (default 20)")->check(kAtLeastOne)->type_name("N");
+    return with_fleet([limit](Client& client, Screen& screen) { return commands(client, screen, *limit); });
+  });
+  line.verb(line.app, "command", "show one command, and how it goes", "muster command 01J9Z3K8Q4T5V6W7X8Y9Z0A1B2",
+            [](CLI::App& verb) {
+              const auto id = std::make_shared<std::string>();
+              verb.add_option("id", *id, "of the command")->required();
+              return with_fleet([id](Client& client, Screen& screen) { return command(client, screen, *id); });
+            });
+  line.verb(
+      line.app, "cancel", "end a command early", "muster cancel 01J9Z3K8Q4T5V6W7X8Y9Z0A1B2 --force",
+      [](CLI::App& verb) {
+        const auto id = std::make_shared<std::string>();
+        const auto force = std::make_shared<bool>(false);
+        verb.add_option("id", *id, "of the command")->required();
+        verb.add_flag("--force", *force, "also stop what runs");
+        return with_fleet([id, force](Client& client, Screen& screen) { return cancel(client, screen, *id, *force); });
+      });
+  line.verb(line.app, "export", "write resources as declarations",
+            "muster export --target db1 --type PG::Role > roles.yaml", [](CLI::App& verb) {
+              const auto options = std::make_shared<ResourcesOptions>();
+              const auto stack = std::make_shared<std::string>("exported");
+              verb.add_option("query", options->text, "part of the label or native id, in any case");
+              verb.add_option("--target", options->target, "only of this target")->type_name("T");
+              verb.add_option("--type", options->type, "only of this type")->type_name("TYPE");
+              verb.add_flag_callback(
+                  "--unmanaged", [options] { options->managed = false; }, "only what no stack has");
+              verb.add_option("--stack", *stack, "name of the stack (default: exported)")->type_name("NAME");
+              return with_fleet([options, stack](Client& client, Screen& screen) {
+                return export_resources(client, screen, *options, *stack);
+              });
+            });
+}
+
 void declare_fleet(CommandLine& line) {
   CLI::App* const of_targets = line.verb(
       line.app, "targets", "show the systems that are looked at", "muster targets",
@@ -161,6 +271,7 @@ void declare_fleet(CommandLine& line) {
 void declare_fleet_verbs(CommandLine& line) {
   declare_inventory(line);
   declare_runs(line);
+  declare_apply(line);
   declare_fleet(line);
 }
 

@@ -8,20 +8,21 @@ INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET va
 
 -- name: select_targets
 SELECT id, name, ns, pool, config, discover, interval_ms, system, state, filters, plugin_filters, inspected, reachable,
-       last_run, (SELECT count(*) FROM scans s JOIN resources r ON r.scan = s.row AND r.state < 3 WHERE s.target = t.row)
+       last_run, applied, (SELECT count(*) FROM scans s JOIN resources r ON r.scan = s.row AND r.state < 3 WHERE s.target = t.row)
                - (SELECT count(*) FROM scans s JOIN resources r
                   ON r.scan = s.row AND r.state IN (1, 2) AND r.state = 2 WHERE s.target = t.row)
 FROM targets t ORDER BY name;
 
 -- name: put_target
 INSERT INTO targets (id, name, ns, pool, config, discover, interval_ms, system, state, filters, plugin_filters,
-                     inspected, reachable, last_run)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                     inspected, reachable, last_run, applied)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
 ON CONFLICT (id) DO UPDATE
 SET name = excluded.name, ns = excluded.ns, pool = excluded.pool, config = excluded.config,
     discover = excluded.discover, interval_ms = excluded.interval_ms, system = excluded.system,
     state = excluded.state, filters = excluded.filters, plugin_filters = excluded.plugin_filters,
-    inspected = excluded.inspected, reachable = excluded.reachable, last_run = excluded.last_run;
+    inspected = excluded.inspected, reachable = excluded.reachable, last_run = excluded.last_run,
+    applied = excluded.applied;
 
 -- `?1` id of the target; `?2` type, empty: all
 -- name: select_scans

@@ -49,7 +49,7 @@ SELECT row FROM resources WHERE parent = ?1 AND parent <> 0 AND state < 3 ORDER 
 SELECT scan FROM resources WHERE row = ?1;
 
 -- name: select_properties
-SELECT properties, content, first_seen, version FROM resources WHERE row = ?1;
+SELECT properties, content, first_seen, version, created FROM resources WHERE row = ?1;
 
 -- name: insert_resource
 INSERT INTO resources (key, scan, parent, first_seen, changed_at, content, native_id, uid, label, properties)
@@ -135,3 +135,30 @@ WHERE resource = ?1 AND version <= ?2 + 1 AND before IS NOT NULL ORDER BY versio
 
 -- name: select_patches
 SELECT patch FROM history WHERE resource = ?1 AND version BETWEEN ?2 AND ?3 ORDER BY version;
+
+-- `?2` stack, `?3` name, `?4` declared
+-- name: manage_resource
+UPDATE resources SET managed = 1, stack = ?2, name = ?3, declared = ?4, drifted = 0 WHERE row = ?1;
+
+-- name: release_resource
+UPDATE resources SET managed = 0, stack = '', name = '', declared = '', drifted = 0 WHERE row = ?1;
+
+-- name: set_drifted
+UPDATE resources SET drifted = ?2 WHERE row = ?1 AND drifted <> ?2;
+
+-- name: set_created
+UPDATE resources SET created = 1 WHERE row = ?1;
+
+-- `?1` stack, `?2` name, empty: all
+-- name: select_stack
+SELECT r.row, t.name, s.type, r.native_id, r.uid, r.name,
+       CASE WHEN r.state = 0 AND s.stale THEN 1 ELSE r.state END, r.drifted, r.properties, r.declared, r.content, r.parent,
+       r.changed_at
+FROM resources r CROSS JOIN scans s ON s.row = r.scan CROSS JOIN targets t ON t.row = s.target
+WHERE r.stack = ?1 AND r.managed AND r.state < 3 AND (?2 = '' OR r.name = ?2) ORDER BY r.row;
+
+-- name: select_managed
+SELECT stack, name, declared FROM resources WHERE row = ?1 AND managed;
+
+-- name: select_stacks
+SELECT stack, count(*) FROM resources WHERE managed AND state < 3 GROUP BY stack ORDER BY stack;

@@ -35,8 +35,8 @@ class FailingStore final : public Store {
   }
   Result<Inserted> insert(const NewResource& resource) override { return write(store_->insert(resource)); }
   Result<void> change(RowId row, std::string_view properties, const Hash128& content, std::string_view label,
-                      std::string_view uid, std::string_view patch, WallTime at) override {
-    return write(store_->change(row, properties, content, label, uid, patch, at));
+                      std::string_view uid, std::string_view patch, WallTime at, std::string_view cause) override {
+    return write(store_->change(row, properties, content, label, uid, patch, at, cause));
   }
   Result<void> rename(RowId row, std::string_view native_id, RowId parent, WallTime at) override {
     return write(store_->rename(row, native_id, parent, at));
@@ -47,6 +47,30 @@ class FailingStore final : public Store {
   }
   Result<void> set_stale(RowId row, bool stale) override { return write(store_->set_stale(row, stale)); }
   Result<void> set_uid(RowId row, std::string_view uid) override { return write(store_->set_uid(row, uid)); }
+  Result<void> come_back(RowId row) override { return write(store_->come_back(row)); }
+  Result<void> manage(RowId row, const Claim& claim) override { return write(store_->manage(row, claim)); }
+  Result<void> release(RowId row) override { return write(store_->release(row)); }
+  Result<void> set_drifted(RowId row, bool drifted) override { return write(store_->set_drifted(row, drifted)); }
+  Result<void> set_created(RowId row) override { return write(store_->set_created(row)); }
+  Result<std::optional<Claim>> claim(RowId row) override { return store_->claim(row); }
+  Result<void> of_stack(std::string_view stack, std::string_view name,
+                        const std::function<void(const ManagedView&)>& sink) override {
+    return store_->of_stack(stack, name, sink);
+  }
+  Result<std::vector<std::pair<std::string, std::uint64_t>>> stacks() override { return store_->stacks(); }
+  Result<void> put_command(const CommandRow& command) override { return write(store_->put_command(command)); }
+  Result<void> set_command(const CommandRow& command) override { return write(store_->set_command(command)); }
+  Result<std::optional<CommandRow>> command(const CommandId& id) override { return store_->command(id); }
+  Result<std::vector<CommandRow>> commands(const CommandId& before, std::size_t limit) override {
+    return store_->commands(before, limit);
+  }
+  Result<std::vector<CommandRow>> unfinished_commands() override { return store_->unfinished_commands(); }
+  Result<void> prune_commands(std::size_t keep) override { return write(store_->prune_commands(keep)); }
+  Result<void> put_operation(const OperationRow& operation) override { return write(store_->put_operation(operation)); }
+  Result<std::vector<OperationRow>> operations(const CommandId& command) override {
+    return store_->operations(command);
+  }
+  Result<std::optional<OperationRow>> operation_of(const JobId& job) override { return store_->operation_of(job); }
   Result<void> load_filtered(RowId scan, const std::function<void(const Hash128&, std::uint64_t)>& sink) override {
     return store_->load_filtered(scan, sink);
   }

@@ -140,8 +140,45 @@ TEST_CASE("what is as declared needs nothing") {
   const auto result =
       make_plan({"shop", {database("db", "owner"), role("owner", {{"login", false}})}}, ApplyMode::kReconcile, world);
   REQUIRE(messages(result).empty());
-  CHECK(result.plan.empty());
   CHECK(actions(result.plan) == Strings{"unchanged owner", "unchanged db"});
+  CHECK(step_of(result.plan, "db").claim.empty());
+  CHECK_FALSE(step_of(result.plan, "owner").claim.empty());  // it is declared in other words: that is noted
+  CHECK_FALSE(result.plan.empty());
+  CHECK(make_plan({"shop", {database("db", "owner"), role("owner")}}, ApplyMode::kReconcile, world).plan.empty());
+}
+
+TEST_CASE("a resource under another name in its stack is the same object") {
+  World world;
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("old"));
+  const auto result = make_plan({"shop", {role("owner")}}, ApplyMode::kReconcile, world);
+  REQUIRE(messages(result).empty());
+  CHECK(actions(result.plan) == Strings{"unchanged owner"});
+  CHECK(result.plan.steps[0].claim == to_json(role("owner")).dump());
+}
+
+TEST_CASE("what only the system sets stays known through an update") {
+  World world;
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}, {"login", false}, {"oid", 5}}), role("owner"));
+  auto user = role("user", {{"login", nullptr}});
+  user.holes = {{"/login", {{TextPart::Kind::kResource, "owner", "oid"}}}};
+  world.manage(world.add("PG::Role", "user", {{"name", "user"}, {"login", 5}}), user);
+  const auto result = make_plan({"shop", {role("owner", {{"login", true}}), user}}, ApplyMode::kReconcile, world);
+  REQUIRE(messages(result).empty());
+  CHECK(actions(result.plan) == Strings{"update owner", "unchanged user"});
+}
+
+TEST_CASE("a plan can be restricted to some resources and what they need, or to all but some") {
+  World world;
+  const Declaration all{"shop", {role("owner"), database("db", "owner"), role("other")}};
+  const auto restricted = [&](const std::set<std::string>& only, const std::set<std::string>& excluded) {
+    auto plan = make_plan(all, ApplyMode::kReconcile, world).plan;
+    plan.restrict_to(only, excluded);
+    return plan;
+  };
+  CHECK(actions(restricted({"db"}, {})) == Strings{"create owner", "create db"});
+  CHECK(step_of(restricted({"db"}, {}), "db").after == std::vector<std::size_t>{0});
+  CHECK(actions(restricted({}, {"owner"})) == Strings{"create other"});
+  CHECK(actions(restricted({}, {"other"})) == Strings{"create owner", "create db"});
 }
 
 TEST_CASE("a change in place is an update with the smallest patch") {

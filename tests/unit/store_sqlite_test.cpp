@@ -18,7 +18,7 @@ using namespace muster;
 
 namespace {
 
-constexpr std::int64_t kVersion = 2;  // of the newest migration
+constexpr std::int64_t kVersion = 3;  // of the newest migration
 
 class SqliteFixture {
  public:
@@ -111,7 +111,7 @@ TEST_CASE_METHOD(SqliteFixture, "a file has one owner at a time") {
 TEST_CASE_METHOD(SqliteFixture, "a file of another kind is refused and left alone") {
   std::filesystem::create_directories(std::filesystem::path(path()).parent_path());
   SECTION("a database of somebody else") {
-    outside("CREATE TABLE theirs (x); PRAGMA user_version = 3");
+    outside("CREATE TABLE theirs (x); PRAGMA user_version = 4");
     CHECK(open().error().code == Errc::kStoreUnavailable);
     CHECK(outside("SELECT count(*) FROM sqlite_schema") == 1);
     CHECK(std::filesystem::exists(path() + "-wal") == false);
@@ -156,7 +156,12 @@ TEST_CASE_METHOD(SqliteFixture, "a store of the first version is brought up to d
     put(*store, scan, "kept");
     store->commit().value();
   }
-  outside("DROP TABLE filtered");
+  for (const char* undo : {"DROP TABLE commands", "DROP TABLE operations", "DROP INDEX resources_stack",
+                           "ALTER TABLE resources DROP COLUMN name", "ALTER TABLE resources DROP COLUMN declared",
+                           "ALTER TABLE resources DROP COLUMN created", "ALTER TABLE targets DROP COLUMN applied",
+                           "DROP TABLE filtered"}) {
+    outside(undo);
+  }
   outside("ALTER TABLE scans DROP COLUMN runs");
   outside("PRAGMA user_version = 1");
   auto store = std::move(open().value());

@@ -1,0 +1,307 @@
+// The verbs of what users declare: drafts, plans, commands.
+
+#include <algorithm>
+#include <charconv>
+
+#include <nlohmann/json.hpp>
+
+#include "coordinator/api.h"
+#include "coordinator/api_request.h"
+#include "coordinator/must.h"
+#include "coordinator/target_forms.h"
+#include "schema/subjects.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+Error invalid(std::string message) {
+  return {Errc::kInvalidRequest, std::move(message), {}, 0};
+}
+
+Result<ApplyMode> mode_named(const std::string& name) {
+  if (name.empty() || name == "reconcile") return ApplyMode::kReconcile;
+  if (name == "patch") return ApplyMode::kPatch;
+  if (name == "destroy") return ApplyMode::kDestroy;
+  return invalid("mode must be reconcile, patch or destroy, not '" + name + "'");
+}
+
+Result<std::size_t> cursor_of(ApiRequest& request) {
+  const auto text = request.text("cursor");
+  std::size_t at = 0;
+  if (text.empty()) return at;
+  const auto [stopped, failed] = std::from_chars(text.data(), text.data() + text.size(), at);
+  if (failed == std::errc() && stopped == text.data() + text.size()) return at;
+  return invalid("cursor must be `next` of an answer to this verb");
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const auto& text : texts) all += (all.empty() ? "" : "; ") + text;
+  return all;
+}
+
+Json time_of(const std::optional<WallTime>& at) {
+  return at ? Json(rfc3339(*at)) : Json();
+}
+
+/// What may be declared of an object: all that is not the system's own.
+Json writable(const PropertyRule& rules, const Json& properties) {
+  auto kept = Json::object();
+  for (const auto& [name, value] : properties.items()) {
+    const auto& rule = rules.of(name);
+    if (rule.read_only || value.is_null()) continue;
+    kept[name] = value.is_object() && !rule.properties.empty() ? writable(rule, value) : value;
+  }
+  return kept;
+}
+
+}  // namespace
+
+/// The draft that a request names, with what it declares itself added.
+Result<Draft*> Api::draft_of(ApiRequest& request) {
+  const auto id = request.text("draft");
+  const auto now = p_.clock.now();
+  std::vector<Declaration> stacks;
+  std::vector<TargetConfig> targets;
+  const auto* const declared = request.raw("stacks");
+  const auto* const declared_targets = request.raw("targets");
+  if (declared != nullptr && !declared->is_array()) return invalid("stacks must be an array");
+  if (declared_targets != nullptr && !declared_targets->is_array()) return invalid("targets must be an array");
+  for (const auto& stack : declared != nullptr ? *declared : Json::array()) {
+    auto parsed = declaration_from_json(stack);
+    if (!parsed) return invalid(parsed.error().message);
+    stacks.push_back(std::move(*parsed));
+  }
+  for (const auto& target : declared_targets != nullptr ? *declared_targets : Json::array()) {
+    auto parsed = target_from_json(target);
+    if (!parsed) return invalid(parsed.error().message);
+    targets.push_back(std::move(*parsed));
+  }
+  const bool adds = declared != nullptr || declared_targets != nullptr;
+  if (id.empty() && !adds) return invalid("draft, or stacks and targets, are needed");
+  auto draft = adds ? p_.commands.declare(id, std::move(stacks), std::move(targets), request.bytes(), now)
+                    : p_.commands.draft(id, now);
+  if (!draft) return draft;
+  if (request.raw("mode") != nullptr) {
+    const auto mode = mode_named(request.text("mode"));
+    if (!mode) return mode.error();
+    (*draft)->mode = *mode;
+    (*draft)->planned = false;
+  }
+  const auto names = [&](const char* field, std::set<std::string>& into) {
+    if (request.raw(field) == nullptr) return;
+    const auto texts = request.texts(field);
+    into = {texts.begin(), texts.end()};
+    (*draft)->planned = false;
+  };
+  names("only", (*draft)->only);
+  names("exclude", (*draft)->excluded);
+  if (request.fault()) return *request.fault();
+  return draft;
+}
+
+Result<JsonText> Api::declare(ApiRequest& request, Effects&) {
+  const auto draft = draft_of(request);
+  if (!draft) return draft.error();
+  std::size_t resources = 0;
+  for (const auto& stack : (*draft)->stacks) resources += stack.resources.size();
+  return Json{{"draft", (*draft)->id}, {"resources", resources}, {"targets", (*draft)->targets.size()}}.dump();
+}
+
+Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
+  const auto found = draft_of(request);
+  if (!found) return found.error();
+  auto& draft = **found;
+  const auto from = cursor_of(request);
+  if (!from) return from.error();
+  const bool changes_only = request.flag("changes").value_or(false);
+  if (request.fault()) return *request.fault();
+  if (!draft.planned || *from == 0) p_.commands.plan(draft);
+  std::map<std::pair<std::string, std::string>, std::string> hashes;
+  for (auto& step : Commands::basis(draft)) hashes[{step.stack, step.name}] = std::move(step.hash);
+  std::string steps;
+  std::size_t next = *from;
+  for (; next < draft.plan.steps.size() && steps.size() < kMaxAnswerBytes; ++next) {
+    const auto& step = draft.plan.steps[next];
+    const bool unchanged = step.action == StepAction::kUnchanged;
+    if (unchanged && changes_only) continue;
+    auto object = shown(step);
+    if (!unchanged) object["hash"] = hashes[{step.stack, step.name}];
+    steps += (steps.empty() ? "" : ",") + object.dump();
+  }
+  auto mistakes = Json::array();
+  for (const auto& mistake : draft.mistakes) {
+    if (*from > 0 || mistakes.size() == 1000) break;
+    mistakes.push_back({{"resource", mistake.resource}, {"message", mistake.message}});
+  }
+  auto unchecked = Json::array();
+  for (const auto& note : draft.unchecked) {
+    if (*from > 0 || unchecked.size() == 1000) break;
+    unchecked.push_back({{"resource", note.resource}, {"message", note.message}});
+  }
+  const bool more = next < draft.plan.steps.size();
+  return JsonObject()
+      .text("draft", draft.id)
+      .raw("summary", shown(draft.plan.summary()).dump())
+      .flag("nothing", draft.nothing)
+      .raw("mistakes", mistakes.dump())
+      .raw("unchecked", unchecked.dump())
+      .raw("steps", "[" + steps + "]")
+      .raw("next", more ? Json(std::to_string(next)).dump() : "null")
+      .take();
+}
+
+Result<JsonText> Api::apply(ApiRequest& request, Effects&) {
+  const auto if_busy = request.text("if_busy");
+  if (!if_busy.empty() && if_busy != "wait" && if_busy != "refuse") return invalid("if_busy must be wait or refuse");
+  const auto found = draft_of(request);
+  if (!found) return found.error();
+  auto& draft = **found;
+  if (!draft.planned) p_.commands.plan(draft);
+  if (!draft.mistakes.empty()) {
+    std::vector<std::string> said;
+    for (const auto& mistake : draft.mistakes) {
+      said.push_back((mistake.resource.empty() ? "" : mistake.resource + ": ") + mistake.message);
+      if (said.size() == 100) break;
+    }
+    return invalid(joined(said));
+  }
+  auto summary = shown(draft.plan.summary());
+  if (draft.nothing) return Json{{"command", nullptr}, {"state", "complete"}, {"summary", std::move(summary)}}.dump();
+  const auto id = p_.commands.apply(draft, if_busy == "refuse" ? Commands::IfBusy::kRefuse : Commands::IfBusy::kWait,
+                                    p_.clock.now());
+  if (!id) return id.error();
+  return Json{{"command", id->value}, {"state", "queued"}, {"summary", std::move(summary)}}.dump();
+}
+
+Json Api::command_object(const CommandRow& row) const {
+  Json object{{"command", row.id.value},
+              {"kind", row.kind},
+              {"state", row.state},
+              {"cancel", row.cancel == Cancelled::kNo         ? Json()
+                         : row.cancel == Cancelled::kGraceful ? Json("graceful")
+                                                              : Json("forced")},
+              {"stacks", row.stacks},
+              {"created_at", rfc3339(row.created_at)},
+              {"started_at", time_of(row.started_at)},
+              {"finished_at", time_of(row.finished_at)}};
+  if (row.started_at) {
+    const auto end = row.finished_at.value_or(p_.clock.wall());
+    object["duration_ms"] = std::chrono::duration_cast<Millis>(end - *row.started_at).count();
+  }
+  if (const auto* running = p_.commands.running(row.id)) object["progress"] = Json::parse(running->progress());
+  return object;
+}
+
+Result<JsonText> Api::commands(ApiRequest& request, Effects&) {
+  const auto limit = request.number("limit", 100, 1, 1000);
+  const auto before = request.text("cursor");
+  if (request.fault()) return *request.fault();
+  auto items = Json::array();
+  const auto rows = must(p_.store.commands(CommandId(before), limit));
+  for (const auto& row : rows) items.push_back(command_object(row));
+  const bool more = rows.size() == limit;
+  return Json{{"items", std::move(items)}, {"next", more ? Json(rows.back().id.value) : Json()}}.dump();
+}
+
+Result<JsonText> Api::command(ApiRequest& request, Effects&) {
+  const CommandId id(request.required_text("command"));
+  const bool brief = request.flag("brief").value_or(false);
+  const auto from = cursor_of(request);
+  if (request.fault()) return *request.fault();
+  if (!from) return from.error();
+  const auto row = must(p_.store.command(id));
+  if (!row) return Error{Errc::kNotFound, "no command " + id.value + ": `muster commands` lists them", {}, 0};
+  auto object = command_object(*row);
+  if (brief) return object.dump();
+  const auto plan = CommandPlan::parse(row->plan);
+  if (!plan) return plan.error();
+  std::map<std::size_t, OperationRow> operations;
+  for (auto& operation : must(p_.store.operations(id))) operations[operation.step] = std::move(operation);
+  auto steps = Json::array();
+  auto results = Json::array();
+  std::size_t bytes = 0;
+  std::size_t next = *from;
+  for (; next < plan->steps.size() && bytes < kMaxAnswerBytes; ++next) {
+    const auto& step = plan->steps[next];
+    const auto it = operations.find(next);
+    const bool begun = it != operations.end();
+    const bool over = row->finished_at.has_value();
+    results.push_back({{"name", step.name},
+                       {"stack", step.stack},
+                       {"target", step.target},
+                       {"type", step.type},
+                       {"native_id", begun && !it->second.native_id.empty() ? Json(it->second.native_id)
+                                     : step.native_id.empty()               ? Json()
+                                                                            : Json(step.native_id)},
+                       {"action", step_action_name(step.action)},
+                       {"state", begun  ? it->second.state
+                                 : over ? "cancelled"
+                                        : "pending"},
+                       {"code", begun && !it->second.code.empty() ? Json(it->second.code) : Json()},
+                       {"message", begun && !it->second.message.empty() ? Json(it->second.message) : Json()}});
+    steps.push_back(shown(step));
+    bytes += step.patch.size() + step.reason.size() + 700 + (begun ? it->second.message.size() : 0);
+  }
+  object["plan"] = {{"summary", shown(plan->summary)}, {"steps", std::move(steps)}};
+  object["results"] = std::move(results);
+  object["next"] = next < plan->steps.size() ? Json(std::to_string(next)) : Json();
+  return object.dump();
+}
+
+Result<JsonText> Api::cancel(ApiRequest& request, Effects& effects) {
+  const CommandId id(request.required_text("command"));
+  const bool force = request.flag("force").value_or(false);
+  if (request.fault()) return *request.fault();
+  const auto done = p_.commands.cancel(id, force ? Cancelled::kForced : Cancelled::kGraceful, p_.clock.now(), effects);
+  if (!done) return done.error();
+  return Json{{"command", id.value}, {"cancel", force ? "forced" : "graceful"}}.dump();
+}
+
+std::pair<std::string, const TypeDescriptor*> Api::described(std::string_view type) {
+  const auto [hash, manifest] = p_.registry.latest_manifest(namespace_of(type));
+  if (!manifest) return {};
+  const auto it = std::ranges::find(manifest->types, type, &TypeDescriptor::name);
+  return {hash, it == manifest->types.end() ? nullptr : &*it};
+}
+
+Result<JsonText> Api::export_resources(ApiRequest& request, Effects&) {
+  auto query = resource_query(request);
+  if (!query) return query.error();
+  std::map<std::string, PropertyRule, std::less<>> rules;
+  std::map<std::string, bool, std::less<>> identified;
+  std::string items;
+  RowId last = 0;
+  std::size_t taken = 0;
+  bool more = false;
+  must(p_.store.query(*query, [&](const ResourceView& row) {
+    more = items.size() > kMaxAnswerBytes;
+    if (more) return false;
+    last = row.row;
+    ++taken;
+    if (row.state == ResourceState::kMissing) return true;
+    if (!rules.contains(row.type)) {
+      const auto* const type = described(row.type).second;
+      const auto schema = type == nullptr ? Json() : Json::parse(type->schema, nullptr, false);
+      auto parsed = type == nullptr ? Result<PropertyRule>(PropertyRule{}) : property_rules(type->schema);
+      rules[std::string(row.type)] = parsed ? std::move(*parsed) : PropertyRule{};
+      identified[std::string(row.type)] = schema.is_object() && schema.contains("x-muster-identity");
+    }
+    Json item{{"label", row.label},
+              {"type", row.type},
+              {"target", row.target},
+              {"properties", writable(rules.find(row.type)->second, Json::parse(row.properties))}};
+    if (!identified.find(row.type)->second) item["native_id"] = row.native_id;
+    items += (items.empty() ? "" : ",") + item.dump();
+    return true;
+  }));
+  const bool next = more || taken == query->limit;
+  return JsonObject()
+      .raw("items", "[" + items + "]")
+      .raw("next", next ? Json(std::to_string(last)).dump() : "null")
+      .take();
+}
+
+}  // namespace muster

@@ -1,0 +1,545 @@
+#include "coordinator/cli/apply.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <ostream>
+#include <set>
+#include <thread>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "coordinator/cli/local_verbs.h"
+#include "coordinator/declaration_reader.h"
+#include "coordinator/target_forms.h"
+
+namespace muster::cli {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::size_t kPartBytes = 400 * 1024;  // of declarations in one request
+constexpr Millis kPoll{150};
+constexpr Millis kAwayAtMost{30'000};
+constexpr std::size_t kMaxValue = 100;  // characters of a value that a plan shows
+
+constexpr std::array<std::string_view, 6> kActions{"create", "update", "replace", "delete", "adopt", "unchanged"};
+
+/// What a user wants, read and in the form in which it travels.
+struct Wanted {
+  std::vector<nlohmann::json> stacks;  // {"stack","resources":[...]}, in parts that fit a request
+  std::vector<nlohmann::json> targets;
+  Json basis;  // of a saved plan: what it was made from; null otherwise
+  std::string mode;
+  std::vector<std::string> only, exclude;
+};
+
+std::string read_input(const std::string& file, std::optional<Error>& failed) {
+  if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  auto text = read_file(file);
+  if (text) return std::move(*text);
+  failed = text.error();
+  return {};
+}
+
+void add_stack(Wanted& wanted, const nlohmann::json& stack) {
+  auto part = nlohmann::json{{"stack", stack.at("stack")}, {"resources", nlohmann::json::array()}};
+  std::size_t bytes = 0;
+  for (const auto& resource : stack.at("resources")) {
+    const auto size = resource.dump().size();
+    if (bytes > 0 && bytes + size > kPartBytes) {
+      wanted.stacks.push_back(
+          std::exchange(part, {{"stack", stack.at("stack")}, {"resources", nlohmann::json::array()}}));
+      bytes = 0;
+    }
+    part["resources"].push_back(resource);
+    bytes += size;
+  }
+  wanted.stacks.push_back(std::move(part));
+}
+
+/// nullopt: mistakes were reported.
+std::optional<Wanted> read_files(Screen& screen, const ApplyOptions& options) {
+  std::vector<DeclarationFile> files;
+  std::vector<ConfigMistake> mistakes;
+  for (const auto& file : options.files) {
+    std::optional<Error> failed;
+    files.push_back({file == "-" ? "(standard input)" : file, read_input(file, failed)});
+    if (failed) mistakes.push_back({file, 0, 0, failed->message});
+  }
+  if (mistakes.empty()) {
+    auto read = read_declarations(files, options.variables);
+    if (read.mistakes.empty()) {
+      Wanted wanted;
+      for (const auto& stack : read.stacks) add_stack(wanted, to_json(stack));
+      for (const auto& target : read.targets) wanted.targets.push_back(to_json(target));
+      wanted.mode = options.mode;
+      wanted.only = options.only;
+      wanted.exclude = options.exclude;
+      return wanted;
+    }
+    mistakes = std::move(read.mistakes);
+  }
+  static_cast<void>(report(screen, mistakes));
+  return std::nullopt;
+}
+
+std::optional<Wanted> read_plan(Screen& screen, const std::string& file) {
+  const auto text = read_file(file);
+  const auto saved = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  if (!saved.is_object() || saved.value("muster_plan", 0) != 1) {
+    screen.err << "muster: " << escape(file) << ": "
+               << (text ? "not a plan that `muster apply --plan-out` saved" : text.error().message) << std::endl;
+    return std::nullopt;
+  }
+  Wanted wanted;
+  for (const auto& stack : saved.at("stacks")) add_stack(wanted, stack);
+  for (const auto& target : saved.at("targets")) wanted.targets.push_back(target);
+  wanted.basis = Json::parse(saved.at("basis").dump());
+  wanted.mode = saved.at("mode");
+  wanted.only = saved.at("only").get<std::vector<std::string>>();
+  wanted.exclude = saved.at("exclude").get<std::vector<std::string>>();
+  return wanted;
+}
+
+/// Readable for the owner alone: declared values may be nobody else's business.
+bool save_plan(Screen& screen, const std::string& file, const Wanted& wanted, const Json& plan) {
+  nlohmann::json saved{
+      {"muster_plan", 1},    {"stacks", wanted.stacks},   {"targets", wanted.targets},       {"mode", wanted.mode},
+      {"only", wanted.only}, {"exclude", wanted.exclude}, {"basis", nlohmann::json::array()}};
+  for (const Json& step : plan.at("steps")) {
+    if (!step.contains("hash")) continue;
+    saved["basis"].push_back({{"stack", step.at("stack")},
+                              {"name", step.at("name")},
+                              {"action", step.at("action")},
+                              {"hash", step.at("hash")}});
+  }
+  const auto text = saved.dump() + "\n";
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  bool written = descriptor >= 0 && fchmod(descriptor, 0600) == 0;
+  for (std::size_t at = 0; written && at < text.size();) {
+    const auto count = write(descriptor, text.data() + at, text.size() - at);
+    written = count > 0;
+    at += written ? static_cast<std::size_t>(count) : 0;
+  }
+  const int error = errno;
+  if (descriptor >= 0) close(descriptor);
+  if (!written) screen.err << "muster: " << escape(file) << " cannot be written: " << std::strerror(error) << std::endl;
+  return written;
+}
+
+/// Sends what is wanted, and gets the plan of it with all its steps.
+Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted) {
+  Progress progress(screen);
+  std::string draft;
+  const auto send = [&](const char* what, const nlohmann::json& part) -> Result<void> {
+    Json request{{what, Json::parse(nlohmann::json::array({part}).dump())}};
+    if (!draft.empty()) request["draft"] = draft;
+    auto answer = client.ask("declare", std::move(request));
+    if (!answer) return answer.error();
+    const Json said = Json::parse(*answer);
+    draft = field(said, "draft");
+    if (wanted.stacks.size() > 3) progress.show("sent " + field(said, "resources") + " resources");
+    return {};
+  };
+  for (const auto& stack : wanted.stacks) {
+    if (auto sent = send("stacks", stack); !sent) return sent.error();
+  }
+  for (const auto& target : wanted.targets) {
+    if (auto sent = send("targets", target); !sent) return sent.error();
+  }
+  Json plan;
+  std::string cursor;
+  do {
+    Json request{{"draft", draft}};
+    if (cursor.empty()) {
+      request["mode"] = wanted.mode;
+      request["only"] = wanted.only;
+      request["exclude"] = wanted.exclude;
+    } else {
+      request["cursor"] = cursor;
+    }
+    if (screen.format == Format::kTable) request["changes"] = true;
+    progress.show("planning");
+    auto answer = client.ask("plan", std::move(request));
+    if (!answer) return answer.error();
+    Json part = Json::parse(*answer);
+    cursor = field(part, "next");
+    if (plan.is_null()) {
+      plan = std::move(part);
+    } else {
+      for (auto& step : part["steps"]) plan["steps"].push_back(std::move(step));
+    }
+  } while (!cursor.empty());
+  return plan;
+}
+
+/// Where a plan differs from the one that was saved; empty: nowhere.
+std::vector<std::string> moved(const Json& basis, const Json& plan) {
+  std::map<std::string, Json> old;
+  for (const Json& step : basis) old[field(step, "stack") + "/" + field(step, "name")] = step;
+  std::vector<std::string> said;
+  for (const Json& step : plan.at("steps")) {
+    if (!step.contains("hash")) continue;
+    const auto where = field(step, "stack") + "/" + field(step, "name");
+    const auto it = old.find(where);
+    if (it == old.end()) {
+      said.push_back(where + ": would need " + field(step, "action") + " now");
+      continue;
+    }
+    if (field(it->second, "action") != field(step, "action")) {
+      said.push_back(where + ": was planned as " + field(it->second, "action") + ", and would be " +
+                     field(step, "action") + " now");
+    } else if (field(it->second, "hash") != field(step, "hash")) {
+      said.push_back(where + ": differs in other ways than when it was planned: " + step.at("patch").dump());
+    }
+    old.erase(it);
+  }
+  for (const auto& [where, step] : old) {
+    said.push_back(where + ": was planned as " + field(step, "action") + ", and needs nothing now");
+  }
+  return said;
+}
+
+std::string short_value(const Json& value) {
+  auto text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > kMaxValue) text = text.substr(0, kMaxValue) + "...";
+  return escape(text);
+}
+
+std::string_view sign_of(const std::string& action) {
+  if (action == "create") return "+";
+  if (action == "update") return "~";
+  if (action == "replace") return "-/+";
+  if (action == "delete") return "-";
+  if (action == "adopt") return "<-";
+  return " ";
+}
+
+std::string_view colour_of_action(const std::string& action) {
+  if (action == "create") return "\x1b[32m";
+  if (action == "delete") return "\x1b[31m";
+  if (action == "unchanged") return "";
+  return "\x1b[33m";
+}
+
+std::string summary_line(const Json& summary) {
+  std::string line;
+  for (const auto action : kActions) {
+    const auto count = summary.value(std::string(action), std::uint64_t{0});
+    if (count == 0) continue;
+    line += (line.empty() ? "" : ", ") + std::to_string(count) + " " +
+            (action == "unchanged" ? "unchanged" : "to " + std::string(action));
+  }
+  return line.empty() ? "nothing" : line;
+}
+
+void show_plan(Screen& screen, std::ostream& out, const Json& plan) {
+  for (const Json& step : plan.at("steps")) {
+    const auto action = field(step, "action");
+    if (action == "unchanged") continue;
+    const auto colour = screen.colour ? colour_of_action(action) : std::string_view();
+    out << colour << sign_of(action) << " " << action << (colour.empty() ? "" : "\x1b[0m") << " "
+        << escape(field(step, "stack") + "/" + field(step, "name")) << "  " << escape(field(step, "type")) << " on "
+        << escape(field(step, "target"));
+    if (const auto id = field(step, "native_id"); !id.empty()) out << "  " << escape(id);
+    if (const auto reason = field(step, "reason"); !reason.empty()) out << "  (" << escape(reason) << ")";
+    out << '\n';
+    for (const Json& change : step.value("patch", Json::array())) {
+      out << "      " << field(change, "op") << " " << escape(field(change, "path"));
+      if (change.contains("value") && !change.at("value").is_null()) out << " = " << short_value(change.at("value"));
+      if (change.contains("value") && change.at("value").is_null()) out << " = (known when it is done)";
+      out << '\n';
+    }
+  }
+  out << "plan: " << summary_line(plan.at("summary")) << '\n';
+}
+
+Json shown_plan(const Json& plan) {
+  Json steps = plan.at("steps");
+  for (auto& step : steps) step.erase("hash");
+  return {{"summary", plan.at("summary")}, {"steps", std::move(steps)}};
+}
+
+bool ended(const Json& command) {
+  return !field(command, "finished_at").empty();
+}
+
+std::string progress_line(const Json& command) {
+  const Json progress = command.value("progress", Json::object());
+  const auto count = [&](const char* name) { return progress.value(name, std::uint64_t{0}); };
+  std::string line = fmt::format("command {} {}", field(command, "command"), field(command, "state"));
+  if (progress.empty()) return line;
+  line += fmt::format(": {} done, {} running, {} waiting", count("done"), count("running"), count("pending"));
+  if (const auto failed = count("failed") + count("blocked"); failed > 0)
+    line += fmt::format(", {} failed or blocked", failed);
+  return line;
+}
+
+/// The whole of a command, however many parts it comes in.
+Result<Json> whole_command(Client& client, const std::string& id) {
+  Json whole;
+  std::string cursor;
+  do {
+    Json request{{"command", id}};
+    if (!cursor.empty()) request["cursor"] = cursor;
+    const auto answer = client.ask("command", std::move(request));
+    if (!answer) return answer.error();
+    Json part = Json::parse(*answer);
+    cursor = field(part, "next");
+    part.erase("next");
+    if (whole.is_null()) {
+      whole = std::move(part);
+      continue;
+    }
+    for (auto& step : part["plan"]["steps"]) whole["plan"]["steps"].push_back(std::move(step));
+    for (auto& result : part["results"]) whole["results"].push_back(std::move(result));
+  } while (!cursor.empty());
+  return whole;
+}
+
+void show_results(Screen& screen, const Json& command) {
+  Json odd = Json::array();
+  std::map<std::string, std::size_t> done;
+  for (const Json& result : command.at("results")) {
+    if (field(result, "state") == "done") {
+      ++done[field(result, "action")];
+    } else {
+      odd.push_back(result);
+    }
+  }
+  if (!odd.empty()) {
+    write_table(screen,
+                {column("NAME", "name"), column("ACTION", "action"), column("STATE", "state"), column("CODE", "code"),
+                 column("MESSAGE", "message")},
+                odd);
+  }
+  screen.out << "command " << field(command, "command") << ": " << field(command, "state");
+  for (const auto& [action, count] : done) screen.out << ", " << count << " " << action << " done";
+  if (!odd.empty()) screen.out << ", " << odd.size() << " not done";
+  screen.out << '\n';
+}
+
+/// Waits for the end of a command; none: the user does not want to wait any longer.
+Result<std::optional<Json>> await_command(Client& client, Screen& screen, const std::string& id,
+                                          const Interrupted& interrupted) {
+  Progress progress(screen);
+  auto last_answer = steady_clock::now();
+  while (!interrupted()) {
+    const auto answer = client.ask("command", {{"command", id}, {"brief", true}});
+    if (answer) {
+      last_answer = steady_clock::now();
+      const Json command = Json::parse(*answer);
+      if (ended(command)) {
+        auto whole = whole_command(client, id);
+        if (!whole) return whole.error();
+        return std::optional(std::move(*whole));
+      }
+      progress.show(progress_line(command));
+    } else if (exit_status(answer.error()) != 3 || steady_clock::now() - last_answer > kAwayAtMost) {
+      return answer.error();
+    } else {
+      progress.show("command " + id + ": waiting for the coordinator to come back");
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  return std::optional<Json>();
+}
+
+int report_mistakes(Screen& screen, const Json& plan) {
+  for (const Json& mistake : plan.at("mistakes")) {
+    const auto resource = field(mistake, "resource");
+    screen.err << "muster: " << (resource.empty() ? "" : escape(resource) + ": ") << escape(field(mistake, "message"))
+               << '\n';
+  }
+  screen.err << std::flush;
+  return 2;
+}
+
+/// Text that looks like a reference stays text when it is declared.
+void escape_references(Json& value) {
+  if (value.is_string()) {
+    auto& text = value.get_ref<std::string&>();
+    for (auto at = text.find("${"); at != std::string::npos; at = text.find("${", at + 3)) text.insert(at, "$");
+  }
+  if (value.is_structured()) {
+    for (auto& inner : value) escape_references(inner);
+  }
+}
+
+}  // namespace
+
+int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask& ask, const Interrupted& interrupted) {
+  auto wanted = options.plan_in.empty() ? read_files(screen, options) : read_plan(screen, options.plan_in);
+  if (!wanted) return 2;
+  const bool destroys = wanted->mode == "destroy";
+  auto plan = ask_plan(client, screen, *wanted);
+  if (!plan) return report(screen, plan.error());
+  if (!plan->at("mistakes").empty()) return report_mistakes(screen, *plan);
+  if (!wanted->basis.is_null()) {
+    if (const auto where = moved(wanted->basis, *plan); !where.empty()) {
+      screen.err << "muster: the world has moved since the plan was saved; nothing was done:\n";
+      for (const auto& each : where) screen.err << "  " << escape(each) << '\n';
+      screen.err << std::flush;
+      return 1;
+    }
+  }
+  for (const Json& unchecked : plan->at("unchecked")) {
+    note(screen,
+         "not checked yet: " + escape(field(unchecked, "resource")) + ": " + escape(field(unchecked, "message")));
+  }
+  const bool machine = screen.format != Format::kTable;
+  if (!machine || !(options.plan_only || options.yes)) show_plan(screen, machine ? screen.err : screen.out, *plan);
+  if (!options.plan_out.empty() && !save_plan(screen, options.plan_out, *wanted, *plan)) return 1;
+  if (options.plan_only || !options.plan_out.empty()) {
+    if (machine) write_object(screen, shown_plan(*plan).dump(), [](const Json&) {});
+    return 0;
+  }
+  if (plan->value("nothing", false)) {
+    if (machine) {
+      const Json answer{
+          {"command", nullptr}, {"state", "complete"}, {"plan", shown_plan(*plan)}, {"results", Json::array()}};
+      write_object(screen, answer.dump(), [](const Json&) {});
+    } else {
+      screen.out << (destroys ? "nothing to destroy\n" : "nothing to do: all is as declared\n");
+    }
+    return 0;
+  }
+  const bool changes = std::ranges::any_of(
+      plan->at("steps"), [](const Json& step) { return field(step, "action") != "unchanged"; });
+  if (!options.yes && changes) {
+    screen.out << std::flush;
+    const auto agreed =
+        ask(destroys ? "Destroy this? Only `yes` is taken for it: " : "Do this? Only `yes` is taken for it: ");
+    if (!agreed) {
+      screen.err << "muster: there is no terminal to ask on: give --yes to go ahead, or --plan to look only"
+                 << std::endl;
+      return 2;
+    }
+    if (!*agreed) {
+      note(screen, "nothing was done");
+      return 1;
+    }
+  }
+  const auto started =
+      client.ask("apply", {{"draft", field(*plan, "draft")}, {"if_busy", options.refuse_busy ? "refuse" : "wait"}});
+  if (!started) return report(screen, started.error());
+  const auto id = field(Json::parse(*started), "command");
+  auto finished = await_command(client, screen, id, interrupted);
+  if (!finished) {
+    note(screen, "the command goes on as far as is known: muster command " + id);
+    return report(screen, finished.error());
+  }
+  if (!finished->has_value()) {
+    note(screen, "stopped watching; the command goes on: muster command " + id + ", muster cancel " + id);
+    return 1;
+  }
+  Json& whole = **finished;
+  if (machine) {
+    const Json answer{
+        {"command", id}, {"state", whole.at("state")}, {"plan", shown_plan(*plan)}, {"results", whole.at("results")}};
+    write_object(screen, answer.dump(), [](const Json&) {});
+  } else {
+    show_results(screen, whole);
+  }
+  return field(whole, "state") == "complete" ? 0 : 1;
+}
+
+int commands(Client& client, Screen& screen, std::uint64_t limit) {
+  ListWriter list(screen,
+                  {column("COMMAND", "command"),
+                   column("KIND", "kind"),
+                   column("STATE", "state"),
+                   {"STACKS",
+                    [](const Json& item) {
+                      std::string all;
+                      for (const Json& stack : item.value("stacks", Json::array()))
+                        all += (all.empty() ? "" : ", ") + plain(stack);
+                      return all;
+                    }},
+                   column("CREATED", "created_at"),
+                   column("FINISHED", "finished_at")},
+                  "no commands yet: `muster apply FILE` gives one");
+  std::uint64_t left = limit;
+  const auto done =
+      each_item(client, "commands", {{"limit", std::min<std::uint64_t>(limit, 1000)}}, [&](const std::string& item) {
+        list.add(item);
+        return --left > 0;
+      });
+  if (!done) return report(screen, done.error());
+  return list.finish() ? 0 : 1;
+}
+
+int command(Client& client, Screen& screen, const std::string& id) {
+  const auto whole = whole_command(client, id);
+  if (!whole) return report(screen, whole.error());
+  write_object(screen, whole->dump(), [&](const Json& object) {
+    screen.out << progress_line(object) << '\n';
+    show_plan(screen, screen.out, object.at("plan"));
+    show_results(screen, object);
+  });
+  return 0;
+}
+
+int cancel(Client& client, Screen& screen, const std::string& id, bool force) {
+  const auto answer = client.ask("cancel", {{"command", id}, {"force", force}});
+  if (!answer) return report(screen, answer.error());
+  write_object(screen, *answer, [&](const Json&) {
+    screen.out << "command " << id
+               << (force ? ": what runs is told to stop\n" : ": what runs ends, nothing more is begun\n");
+  });
+  return 0;
+}
+
+int export_resources(Client& client, Screen& screen, const ResourcesOptions& options, const std::string& stack) {
+  Json request = Json::object();
+  const auto given = [&](const char* name, const std::string& value) {
+    if (!value.empty()) request[name] = value;
+  };
+  given("text", options.text);
+  given("target", options.target);
+  given("type", options.type);
+  if (options.managed) request["managed"] = *options.managed;
+  Json resources = Json::array();
+  std::set<std::string> names;
+  const auto done = each_item(client, "export", request, [&](const std::string& text) {
+    const Json item = Json::parse(text);
+    std::string name;
+    for (const char c : field(item, "label")) {
+      const bool kept =
+          (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+      if (kept) name += c;
+      if (!kept && !name.empty() && name.back() != '-') name += '-';
+    }
+    while (!name.empty() && name.back() == '-') name.pop_back();
+    name = name.substr(0, 56);
+    if (name.empty() || name.front() == '-') name = "r" + name;
+    auto unique = name;
+    for (int i = 2; !names.insert(unique).second; ++i) unique = name + "-" + std::to_string(i);
+    Json resource{{"name", unique}, {"type", item.at("type")}, {"target", item.at("target")}};
+    if (item.contains("native_id")) resource["native_id"] = item.at("native_id");
+    resource["properties"] = item.at("properties");
+    for (auto& property : resource["properties"]) escape_references(property);
+    resources.push_back(std::move(resource));
+    return true;
+  });
+  if (!done) return report(screen, done.error());
+  const Json document{{"stack", stack}, {"resources", std::move(resources)}};
+  if (screen.format == Format::kJson || screen.format == Format::kNdjson) {
+    screen.out << document.dump(screen.format == Format::kJson ? 2 : -1) << '\n';
+  } else {
+    screen.out << to_yaml(document);
+  }
+  return screen.out ? 0 : 1;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "coordinator/cli/verbs.h"
+
+/// The verbs that carry declarations out: plan, ask, watch. Each returns the exit status.
+namespace muster::cli {
+
+struct ApplyOptions {
+  std::vector<std::string> files;  // declarations; `-` is standard input
+  std::string mode = "reconcile";  // reconcile, patch, destroy
+  std::map<std::string, std::string> variables;
+  std::vector<std::string> only, exclude;  // names of resources
+  std::string plan_in, plan_out;
+  bool plan_only = false;
+  bool yes = false;
+  bool refuse_busy = false;
+};
+/// Asks a question on the terminal; none: there is no terminal to ask on.
+using Ask = std::function<std::optional<bool>(const std::string& question)>;
+int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask& ask, const Interrupted& interrupted);
+
+int commands(Client& client, Screen& screen, std::uint64_t limit);
+int command(Client& client, Screen& screen, const std::string& id);
+int cancel(Client& client, Screen& screen, const std::string& id, bool force);
+
+/// Writes discovered resources as declarations, in YAML (or JSON).
+int export_resources(Client& client, Screen& screen, const ResourcesOptions& options, const std::string& stack);
+
+}  // namespace muster::cli

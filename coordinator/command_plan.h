@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "coordinator/plan.h"
+
+namespace muster {
+
+/// A step with what it takes to carry it out without the files that it came from.
+struct CommandStep : PlanStep {
+  std::optional<DeclaredResource> resource;  // none: a deletion, or the command has ended
+};
+
+/// What a command does. Steps that change nothing stand in the summary only.
+struct CommandPlan {
+  std::map<StepAction, std::size_t> summary;
+  std::vector<CommandStep> steps;
+  std::vector<std::string> drop_targets;  // when all is done: targets that were declared beside what is destroyed
+
+  /// Of a whole plan; `resource_of` gives the declared resource of a step.
+  static CommandPlan of(const Plan& plan, const std::function<const DeclaredResource&(const PlanStep&)>& resource_of);
+
+  /// As it is kept; without() leaves out what is needed only while it is carried out.
+  [[nodiscard]] JsonText json() const;
+  [[nodiscard]] CommandPlan without_resources() const;
+  /// errors   kMalformed
+  static Result<CommandPlan> parse(const JsonText& json);
+};
+
+/// As users see them: design section 8.
+nlohmann::json shown(const PlanStep& step);
+nlohmann::json shown(const std::map<StepAction, std::size_t>& summary);
+
+}  // namespace muster

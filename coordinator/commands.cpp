@@ -1,0 +1,431 @@
+#include "coordinator/commands.h"
+
+#include <algorithm>
+
+#include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
+
+#include "coordinator/inventory_view.h"
+#include "coordinator/must.h"
+#include "coordinator/resource_id.h"
+#include "schema/subjects.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxDrafts = 16;
+constexpr std::size_t kMaxDraftBytes = 512ULL << 20;  // of all drafts
+constexpr std::size_t kMaxQueued = 256;
+constexpr std::size_t kCommandsKept = 1000;
+constexpr Millis kDraftAge{15 * 60'000};  // a user may think for a while before saying yes
+constexpr std::size_t kMistakesSaid = 5;
+
+std::string place(const PlanBasis& step) {
+  return step.stack + "/" + step.name;
+}
+
+}  // namespace
+
+Json to_json(const std::vector<PlanBasis>& basis) {
+  auto list = Json::array();
+  for (const auto& step : basis) {
+    list.push_back({{"stack", step.stack}, {"name", step.name}, {"action", step.action}, {"hash", step.hash}});
+  }
+  return list;
+}
+
+/// Ids sort by time, also for two within a millisecond, or a clock set back.
+CommandId Commands::new_id() {
+  auto at = s_.clock.wall();
+  if (const auto last = parse_resource_id(newest_.value)) at = std::max(at, WallTime(Millis(last->millis + 1)));
+  return newest_ = CommandId(make_ulid(at, random_));
+}
+
+void Commands::start(TimePoint now) {
+  if (const auto newest = must(s_.store.commands({}, 1)); !newest.empty()) newest_ = newest.front().id;
+  for (auto& row : must(s_.store.unfinished_commands())) {
+    auto plan = CommandPlan::parse(row.plan);
+    if (!plan) {
+      s_.log.error("command={} cannot go on: {}", row.id.value, plan.error().message);
+      row.state = "failed";
+      row.finished_at = s_.clock.wall();
+      must(s_.store.set_command(row));
+      continue;
+    }
+    row.plan.clear();
+    if (row.state == "queued") {
+      queued_.push_back({std::move(row), std::move(*plan)});
+    } else {
+      s_.log.info("command={} did not end: it goes on", row.id.value);
+      begin({std::move(row), std::move(*plan)}, now);
+    }
+  }
+}
+
+Result<Draft*> Commands::declare(const std::string& id, std::vector<Declaration> stacks,
+                                 std::vector<TargetConfig> targets, std::size_t bytes, TimePoint now) {
+  Draft* draft = nullptr;
+  if (id.empty()) {
+    if (drafts_.size() >= kMaxDrafts) {  // the one that was left alone longest
+      const auto oldest = std::ranges::min_element(
+          drafts_, [](const auto& a, const auto& b) { return a.second->touched < b.second->touched; });
+      draft_bytes_ -= oldest->second->bytes;
+      drafts_.erase(oldest);
+    }
+    auto made = std::make_unique<Draft>();
+    made->id = make_token(random_);
+    made->touched = now;
+    draft = made.get();
+    drafts_[draft->id] = std::move(made);
+  } else {
+    auto found = this->draft(id, now);
+    if (!found) return found;
+    draft = *found;
+  }
+  if (draft_bytes_ + bytes > kMaxDraftBytes) {
+    return Error{Errc::kTooLarge, "more than 512 MiB of declarations at once", {}, 0};
+  }
+  draft_bytes_ += bytes;
+  draft->bytes += bytes;
+  draft->planned = false;
+  for (auto& stack : stacks) {
+    auto it = std::ranges::find(draft->stacks, stack.stack, &Declaration::stack);
+    if (it == draft->stacks.end()) {
+      draft->stacks.push_back(std::move(stack));
+    } else {
+      std::ranges::move(stack.resources, std::back_inserter(it->resources));
+    }
+  }
+  std::ranges::move(targets, std::back_inserter(draft->targets));
+  return draft;
+}
+
+Result<Draft*> Commands::draft(const std::string& id, TimePoint now) {
+  const auto it = drafts_.find(id);
+  if (it == drafts_.end()) {
+    return Error{Errc::kNotFound, "no draft " + id + ": it was used, or left alone for too long; plan again", {}, 0};
+  }
+  it->second->touched = now;
+  return it->second.get();
+}
+
+void Commands::plan(Draft& draft) {
+  draft.plan = {};
+  draft.mistakes.clear();
+  draft.stack_of.clear();
+  std::set<std::string> declared_targets;
+  const auto targets = must(s_.store.targets());
+  for (const auto& target : draft.targets) {
+    const auto row = std::ranges::find(targets, target.name, &TargetRow::name);
+    if (row != targets.end() && !row->applied && row->state != TargetState::kRemoved) {
+      draft.mistakes.push_back({{}, "target " + target.name + " is declared in the fleet's configuration already"});
+    }
+    declared_targets.insert(target.name);
+  }
+  InventoryView view(s_.store, s_.registry, std::move(declared_targets));
+  for (std::size_t i = 0; i < draft.stacks.size(); ++i) {
+    auto made = make_plan(draft.stacks[i], draft.mode, view);
+    made.plan.restrict_to(draft.only, draft.excluded);
+    std::ranges::move(made.mistakes, std::back_inserter(draft.mistakes));
+    draft.plan.append(std::move(made.plan));
+    draft.stack_of.resize(draft.plan.steps.size(), i);
+  }
+  draft.nothing = draft.plan.empty();
+  for (const auto& target : draft.targets) {
+    const auto row = std::ranges::find(targets, target.name, &TargetRow::name);
+    const bool same = row != targets.end() && row->state != TargetState::kRemoved && row->ns == target.ns &&
+                      row->pool == target.pool && row->config == target.config && row->discover == target.discover &&
+                      row->interval == target.interval && row->filters == target.filters;
+    draft.nothing =
+        draft.nothing &&
+        (draft.mode == ApplyMode::kDestroy ? row == targets.end() || row->state == TargetState::kRemoved : same);
+  }
+  draft.planned = true;
+}
+
+std::vector<PlanBasis> Commands::basis(const Draft& draft) {
+  std::vector<PlanBasis> all;
+  for (const auto& step : draft.plan.steps) {
+    if (step.action == StepAction::kUnchanged) continue;
+    const auto what = step.patch + "\n" + step.native_id + "\n" + step.reason;
+    all.push_back({step.stack, step.name, step_action_name(step.action), hex(hash128(what))});
+  }
+  return all;
+}
+
+std::vector<std::string> Commands::moved(const std::vector<PlanBasis>& before, const std::vector<PlanBasis>& now) {
+  std::map<std::string, const PlanBasis*> old;
+  for (const auto& step : before) old[place(step)] = &step;
+  std::vector<std::string> said;
+  for (const auto& step : now) {
+    const auto node = old.extract(place(step));
+    if (node.empty()) {
+      said.push_back(place(step) + " would need " + std::string(step.action) + " now");
+    } else if (node.mapped()->action != step.action) {
+      said.push_back(place(step) + " was planned as " + std::string(node.mapped()->action) + ", and is " +
+                     std::string(step.action) + " now");
+    } else if (node.mapped()->hash != step.hash) {
+      said.push_back(place(step) + " differs in other ways than when it was planned");
+    }
+  }
+  for (const auto& [where, step] : old) {
+    said.push_back(where + " was planned as " + std::string(step->action) + ", and needs nothing now");
+  }
+  return said;
+}
+
+Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint) {
+  const auto before = basis(draft);
+  plan(draft);
+  if (!draft.mistakes.empty()) {
+    return Error{Errc::kInvalidRequest, draft.mistakes.front().resource + ": " + draft.mistakes.front().message, {}, 0};
+  }
+  if (auto where = moved(before, basis(draft)); !where.empty()) {
+    std::string message = "what it was planned on has changed: " + where.front();
+    if (where.size() > 1) message += ", and " + std::to_string(where.size() - 1) + " more";
+    return Error{Errc::kConflict, message + "; plan again", {}, 0};
+  }
+  std::vector<std::string> stacks;
+  for (const auto& stack : draft.stacks) stacks.push_back(stack.stack);
+  if (if_busy == IfBusy::kRefuse && busy(stacks)) {
+    return Error{Errc::kConflict, "a command of the stack is under way: `muster commands` shows it", {}, 0};
+  }
+  if (queued_.size() >= kMaxQueued) {
+    return Error{Errc::kTooLarge, std::to_string(kMaxQueued) + " commands wait already", {}, 0};
+  }
+  const bool destroys = draft.mode == ApplyMode::kDestroy;
+  if (!destroys) discovery_.apply_targets(draft.targets);
+  std::size_t at = 0;
+  auto command = CommandPlan::of(draft.plan, [&](const PlanStep& step) -> const DeclaredResource& {
+    at = static_cast<std::size_t>(&step - draft.plan.steps.data());
+    return draft.stacks[draft.stack_of[at]].resources[*step.declared];
+  });
+  if (destroys) {
+    for (const auto& target : draft.targets) command.drop_targets.push_back(target.name);
+  }
+  const auto id = enqueue(destroys ? "destroy" : "apply", std::move(stacks), std::move(command));
+  draft_bytes_ -= draft.bytes;
+  drafts_.erase(std::string(draft.id));
+  return id;
+}
+
+CommandId Commands::enqueue(const char* kind, std::vector<std::string> stacks, CommandPlan plan) {
+  Queued queued;
+  queued.row.id = new_id();
+  queued.row.kind = kind;
+  queued.row.state = "queued";
+  queued.row.stacks = std::move(stacks);
+  queued.row.created_at = s_.clock.wall();
+  queued.row.plan = plan.json();
+  must(s_.store.put_command(queued.row));
+  queued.row.plan.clear();
+  queued.plan = std::move(plan);
+  queued_.push_back(std::move(queued));
+  return queued_.back().row.id;
+}
+
+bool Commands::busy(const std::vector<std::string>& stacks) const {
+  const auto shares = [&](const std::vector<std::string>& others) {
+    return std::ranges::any_of(stacks,
+                               [&](const auto& stack) { return std::ranges::find(others, stack) != others.end(); });
+  };
+  return std::ranges::any_of(running_, [&](const auto& each) { return shares(each.second->row().stacks); }) ||
+         std::ranges::any_of(queued_, [&](const auto& each) { return shares(each.row.stacks); });
+}
+
+void Commands::begin_queued(TimePoint now) {
+  std::set<std::string> taken;
+  for (const auto& [owner, execution] : running_) {
+    taken.insert(execution->row().stacks.begin(), execution->row().stacks.end());
+  }
+  for (auto it = queued_.begin(); it != queued_.end();) {
+    const bool waits = std::ranges::any_of(it->row.stacks, [&](const auto& stack) { return taken.contains(stack); });
+    taken.insert(it->row.stacks.begin(), it->row.stacks.end());
+    if (waits) {
+      ++it;
+      continue;
+    }
+    auto next = std::move(*it);
+    it = queued_.erase(it);
+    begin(std::move(next), now);
+  }
+}
+
+/// Where the store is not as it was when the plan was made, in ways that the steps themselves do not notice.
+std::vector<std::string> Commands::moved(const CommandPlan& plan) const {
+  std::vector<std::string> said;
+  for (const auto& step : plan.steps) {
+    const auto where = step.stack + "/" + step.name;
+    RowId row = 0;
+    ResourceState state = ResourceState::kPresent;
+    must(s_.store.of_stack(step.stack, step.name, [&](const ManagedView& view) {
+      row = view.row;
+      state = view.state;
+    }));
+    const bool there = row != 0 && state != ResourceState::kMissing;
+    if (step.action == StepAction::kCreate && there) said.push_back(where + " has been made meanwhile");
+    if (step.action == StepAction::kAdopt && row != 0) said.push_back(where + " has been adopted meanwhile");
+    const bool wants_row =
+        step.action == StepAction::kUpdate || step.action == StepAction::kDelete || step.action == StepAction::kReplace;
+    if (wants_row && row != step.row && must(s_.store.claim(step.row)).value_or(Claim{}).stack != step.stack) {
+      said.push_back(where + " is not the stack's any more");
+    }
+  }
+  return said;
+}
+
+void Commands::begin(Queued queued, TimePoint now) {
+  const auto owner = next_owner_++;
+  if (queued.row.state == "queued") {
+    if (const auto where = moved(queued.plan); !where.empty()) {
+      std::string message = "the stack has changed since it was planned:";
+      for (std::size_t i = 0; i < std::min(where.size(), kMistakesSaid); ++i) message += " " + where[i] + ";";
+      message += " apply again";
+      OperationRow refused;
+      refused.command = queued.row.id;
+      for (std::size_t i = 0; i < queued.plan.steps.size(); ++i) {
+        refused.step = i;
+        refused.state = "blocked";
+        refused.code = errc_name(Errc::kConflict);
+        refused.message = message;
+        must(s_.store.put_operation(refused));
+      }
+    }
+  }
+  const auto operations = must(s_.store.operations(queued.row.id));
+  auto execution = std::make_unique<Execution>(s_, std::move(queued.row), std::move(queued.plan), owner);
+  execution->start(operations, now);
+  running_[owner] = std::move(execution);
+}
+
+Result<void> Commands::cancel(const CommandId& id, Cancelled how, TimePoint now, Effects& effects) {
+  for (auto& [owner, execution] : running_) {
+    if (execution->row().id != id) continue;
+    execution->cancel(how, now, effects);
+    return {};
+  }
+  for (auto it = queued_.begin(); it != queued_.end(); ++it) {
+    if (it->row.id != id) continue;
+    it->row.cancel = how;
+    must(s_.store.set_command(it->row));
+    begin(Queued(std::move(*it)), now);  // ends at once: nothing of it is begun
+    queued_.erase(it);
+    return {};
+  }
+  const auto row = must(s_.store.command(id));
+  if (!row) return Error{Errc::kNotFound, "no command " + id.value + ": `muster commands` lists them", {}, 0};
+  return Error{Errc::kConflict, "command " + id.value + " has ended already: " + row->state, {}, 0};
+}
+
+void Commands::take(JobOutcome outcome, TimePoint now) {
+  const auto it = running_.find(outcome.owner);
+  if (it != running_.end()) it->second->take(std::move(outcome), now);
+}
+
+void Commands::tick(TimePoint now, Effects& effects) {
+  static_cast<void>(effects);
+  revert(now);
+  if (!queued_.empty()) begin_queued(now);
+  for (auto it = running_.begin(); it != running_.end();) {
+    auto& execution = *it->second;
+    execution.advance(now);
+    if (!execution.finished()) {
+      ++it;
+      continue;
+    }
+    if (execution.row().state == "complete") discovery_.drop_targets(execution.plan().drop_targets);
+    it = running_.erase(it);
+    must(s_.store.prune_commands(kCommandsKept));
+    if (!queued_.empty()) begin_queued(now);
+  }
+  std::erase_if(drafts_, [&](const auto& each) {
+    if (now - each.second->touched < kDraftAge) return false;
+    draft_bytes_ -= each.second->bytes;
+    return true;
+  });
+}
+
+/// What has drifted and is to be put back becomes a command of its own, one for each stack.
+void Commands::revert(TimePoint now) {
+  std::map<std::string, std::set<std::string>> wanted;
+  for (auto& each : drift_.take_reversions()) wanted[each.stack].insert(each.name);
+  for (const auto& [stack, names] : wanted) {
+    if (queued_.size() >= kMaxQueued) {
+      s_.log.warn("stack={} drifted, and too many commands wait to put it back", stack);
+      return;
+    }
+    Declaration declaration;
+    declaration.stack = stack;
+    must(s_.store.of_stack(stack, {}, [&](const ManagedView& row) {
+      auto resource = declared_resource_from_json(Json::parse(row.declared, nullptr, false));
+      if (resource) declaration.resources.push_back(std::move(*resource));
+    }));
+    auto draft = declare({}, {std::move(declaration)}, {}, 0, now);
+    if (!draft) continue;
+    (*draft)->mode = ApplyMode::kPatch;
+    (*draft)->only = names;
+    plan(**draft);
+    // Only the digest of a write-only value is kept: what needs the value itself waits for the user's next apply.
+    if ((*draft)->mistakes.empty() && !(*draft)->plan.empty()) {
+      auto command = CommandPlan::of((*draft)->plan, [&](const PlanStep& step) -> const DeclaredResource& {
+        return (*draft)->stacks.front().resources[*step.declared];
+      });
+      enqueue("drift", {stack}, std::move(command));
+    }
+    for (const auto& mistake : (*draft)->mistakes) {
+      s_.log.warn("stack={} cannot be put back: {}: {}", stack, mistake.resource, mistake.message);
+    }
+    draft_bytes_ -= (*draft)->bytes;
+    drafts_.erase(std::string((*draft)->id));
+  }
+}
+
+TimePoint Commands::next_due() const {
+  auto due = TimePoint::max();
+  for (const auto& [owner, execution] : running_) due = std::min(due, execution->next_due());
+  return due;
+}
+
+const Execution* Commands::running(const CommandId& id) const {
+  for (const auto& [owner, execution] : running_) {
+    if (execution->row().id == id) return execution.get();
+  }
+  return nullptr;
+}
+
+const CommandRow* Commands::queued(const CommandId& id) const {
+  const auto it = std::ranges::find_if(queued_, [&](const auto& each) { return each.row.id == id; });
+  return it == queued_.end() ? nullptr : &it->row;
+}
+
+Verdict Commands::evidence(const JobReply& reply, TimePoint now, Effects& effects) {
+  static_cast<void>(now);
+  const auto operation = must(s_.store.operation_of(reply.job));
+  if (!operation) return Verdict::kRefused;
+  const auto* result = std::get_if<JobResult>(&reply.body);
+  const auto* done = result == nullptr ? nullptr : std::get_if<MutationResult>(result);
+  if (done == nullptr) return Verdict::kSuperseded;  // how a superseded attempt failed is of no use
+  if (operation->state == "running") {
+    if (s_.dispatcher.supersede(reply.job, *result, effects)) return Verdict::kCommitted;
+    for (auto& [owner, execution] : running_) {
+      if (execution->row().id == operation->command && execution->hint(operation->step, *done)) break;
+    }
+    return Verdict::kSuperseded;
+  }
+  if (operation->state == "done") return Verdict::kCommitted;
+  if (done->status != MutationStatus::kSuccess || done->native_id.empty()) return Verdict::kSuperseded;
+  // The step ended without knowing: a look at the target tells what there is now, and the inventory has it then.
+  const auto command = must(s_.store.command(operation->command));
+  const auto plan = command ? CommandPlan::parse(command->plan) : Result<CommandPlan>(Error{});
+  if (plan && operation->step < plan->steps.size()) {
+    const auto& step = plan->steps[operation->step];
+    s_.log.warn("command={} step={} had ended as {}, and was applied after all: native_id={}", operation->command.value,
+                step.name, operation->state, done->native_id);
+    static_cast<void>(discovery_.trigger({{step.target}, {step.type}}, "drift"));
+  }
+  return Verdict::kSuperseded;
+}
+
+}  // namespace muster

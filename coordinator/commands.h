@@ -1,0 +1,115 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "coordinator/config.h"
+#include "coordinator/discovery.h"
+#include "coordinator/execution.h"
+
+namespace muster {
+
+/// What a user declares, as it comes in parts, and the plan that was made of it. Kept in memory for a while only.
+struct Draft {
+  std::string id;
+  std::vector<Declaration> stacks;
+  std::vector<TargetConfig> targets;
+  ApplyMode mode = ApplyMode::kReconcile;
+  std::set<std::string> only, excluded;  // names of resources
+  std::size_t bytes = 0;
+  TimePoint touched;
+  bool planned = false;
+  bool nothing = false;  // to do, nor to note
+  Plan plan;
+  std::vector<std::size_t> stack_of;  // by step: index into stacks
+  std::vector<PlanMistake> mistakes;
+  std::vector<PlanMistake> unchecked;  // what the schemas could not be asked about yet
+};
+
+/// One step of a plan, short: what it was made from. Two plans that are the same have the same basis.
+struct PlanBasis {
+  std::string stack, name;
+  std::string_view action;
+  std::string hash;
+};
+
+/// What users ask for: drafts become commands, commands of one stack run one after the other.
+/// Store errors are thrown as StoreFailure. Thread: loop thread only.
+class Commands {
+ public:
+  Commands(CommandServices services, Drift& drift, Discovery& discovery, Random& random)
+      : s_(services), drift_(drift), discovery_(discovery), random_(random) {}
+
+  /// Takes up what did not end.
+  void start(TimePoint now);
+
+  /// Adds to a draft; `id` empty: a new one.
+  /// errors   kInvalidRequest; kNotFound: no such draft; kTooLarge
+  Result<Draft*> declare(const std::string& id, std::vector<Declaration> stacks, std::vector<TargetConfig> targets,
+                         std::size_t bytes, TimePoint now);
+  Result<Draft*> draft(const std::string& id, TimePoint now);
+  /// Plans, or plans anew.
+  void plan(Draft& draft);
+  [[nodiscard]] static std::vector<PlanBasis> basis(const Draft& draft);
+  /// Where two plans differ, for people; empty: nowhere.
+  static std::vector<std::string> moved(const std::vector<PlanBasis>& before, const std::vector<PlanBasis>& now);
+
+  enum class IfBusy : std::uint8_t { kWait, kRefuse };
+  /// Makes a command of a draft that was planned; the draft is gone then.
+  /// errors   kConflict: what it was planned on has changed, or a command of the stack is under way
+  Result<CommandId> apply(Draft& draft, IfBusy if_busy, TimePoint now);
+  /// errors   kNotFound; kConflict: it has ended
+  Result<void> cancel(const CommandId& id, Cancelled how, TimePoint now, Effects& effects);
+
+  [[nodiscard]] static bool owns(std::uint64_t owner) { return owner >= kFirstOwner; }
+  void take(JobOutcome outcome, TimePoint now);
+  void tick(TimePoint now, Effects& effects);
+  [[nodiscard]] TimePoint next_due() const;
+  [[nodiscard]] bool idle() const { return running_.empty() && queued_.empty(); }
+
+  /// The result of a change whose attempt nobody waits for any more.
+  Verdict evidence(const JobReply& reply, TimePoint now, Effects& effects);
+
+  /// One that runs; nullptr: it does not.
+  [[nodiscard]] const Execution* running(const CommandId& id) const;
+  [[nodiscard]] const CommandRow* queued(const CommandId& id) const;
+  [[nodiscard]] std::size_t active() const { return running_.size() + queued_.size(); }
+
+ private:
+  struct Queued {
+    CommandRow row;
+    CommandPlan plan;
+  };
+
+  [[nodiscard]] bool busy(const std::vector<std::string>& stacks) const;
+  void begin_queued(TimePoint now);
+  void begin(Queued queued, TimePoint now);
+  [[nodiscard]] std::vector<std::string> moved(const CommandPlan& plan) const;
+  void revert(TimePoint now);
+  CommandId new_id();
+  CommandId enqueue(const char* kind, std::vector<std::string> stacks, CommandPlan plan);
+
+  CommandServices s_;
+  Drift& drift_;
+  Discovery& discovery_;
+  Random& random_;
+  std::map<std::string, std::unique_ptr<Draft>> drafts_;
+  std::size_t draft_bytes_ = 0;
+  std::map<std::uint64_t, std::unique_ptr<Execution>> running_;  // by owner
+  std::deque<Queued> queued_;
+  CommandId newest_;
+  static constexpr std::uint64_t kFirstOwner = 1ULL << 32;  // runs have the numbers below
+  std::uint64_t next_owner_ = kFirstOwner;
+};
+
+/// What a plan was made from, in a form that a file keeps.
+nlohmann::json to_json(const std::vector<PlanBasis>& basis);
+
+}  // namespace muster

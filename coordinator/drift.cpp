@@ -1,0 +1,121 @@
+#include "coordinator/drift.h"
+
+#include <nlohmann/json.hpp>
+
+#include "coordinator/difference.h"
+#include "coordinator/must.h"
+#include "coordinator/references.h"
+#include "schema/subjects.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxPatchBytes = 16 * 1024;  // in an event
+
+JsonObject identity(const ResourceRecord& row, const Claim& claim) {
+  JsonObject data;
+  data.text("id", row.id.value)
+      .text("target", row.target)
+      .text("type", row.type)
+      .text("native_id", row.native_id)
+      .text("stack", claim.stack)
+      .text("name", claim.name);
+  return data;
+}
+
+/// What differs, field by field.
+Json fields_of(const Json& patch, const Json& there) {
+  auto fields = Json::array();
+  for (const auto& change : patch) {
+    const auto pointer = Json::json_pointer(change.at("path").get<std::string>());
+    fields.push_back({{"path", change.at("path")},
+                      {"declared", change.value("value", Json())},
+                      {"found", there.contains(pointer) ? there.at(pointer) : Json()}});
+  }
+  return fields;
+}
+
+}  // namespace
+
+Json declared_values(const DeclaredResource& resource, const std::string& stack, Store& store,
+                     std::vector<std::string>& unknown) {
+  auto values = Json::parse(resource.properties);
+  for (const auto& hole : resource.holes) {
+    auto value = resolve(hole, [&](const std::string& name, const std::string& path) {
+      std::optional<Json> found;
+      must(store.of_stack(stack, name, [&](const ManagedView& row) {
+        if (row.state != ResourceState::kMissing) found = value_at(Json::parse(row.properties), path);
+      }));
+      return found;
+    });
+    if (value && !value->is_null()) {
+      values[Json::json_pointer(hole.pointer)] = std::move(*value);
+    } else {
+      unknown.push_back(hole.pointer);
+    }
+  }
+  return values;
+}
+
+std::optional<PropertyRule> Drift::rules_of(std::string_view type) const {
+  const auto manifest = registry_.latest_manifest(namespace_of(type)).second;
+  if (!manifest) return std::nullopt;
+  const auto it = std::ranges::find(manifest->types, type, &TypeDescriptor::name);
+  if (it == manifest->types.end()) return std::nullopt;
+  auto rules = property_rules(it->schema);
+  return rules ? std::optional(std::move(*rules)) : std::nullopt;
+}
+
+void Drift::judge(const ResourceRecord& row) {
+  const auto claim = must(store_.claim(row.row));
+  const auto rules = rules_of(row.type);
+  if (!claim || !rules) return;
+  auto resource = declared_resource_from_json(Json::parse(claim->declared, nullptr, false));
+  if (!resource || resource->on_drift == OnDrift::kObserve) return;
+  std::vector<std::string> unknown;
+  const auto declared = declared_values(*resource, claim->stack, store_, unknown);
+  const auto there = Json::parse(row.properties);
+  const auto difference = compare(*rules, there, declared, unknown);
+  if (difference.patch.empty()) {
+    must(store_.set_drifted(row.row, false));
+    return;
+  }
+  if (resource->on_drift == OnDrift::kAbsorb) {
+    auto kept = Json::parse(resource->properties);
+    for (const auto& field : fields_of(difference.patch, there)) {
+      kept[Json::json_pointer(field.at("path").get<std::string>())] = field.at("found");
+      std::erase_if(resource->holes, [&](const Hole& hole) { return hole.pointer == field.at("path"); });
+    }
+    resource->properties = kept.dump();
+    must(store_.manage(row.row, {claim->stack, claim->name, declared_text(*resource)}));
+  } else {
+    must(store_.set_drifted(row.row, true));
+    if (resource->on_drift == OnDrift::kRevert) reversions_.push_back({claim->stack, claim->name});
+  }
+  auto data = identity(row, *claim);
+  data.text("on_drift", on_drift_name(resource->on_drift));
+  const auto patch = difference.patch.dump();
+  const auto fields = fields_of(difference.patch, there).dump();
+  if (patch.size() + fields.size() > kMaxPatchBytes) {
+    data.flag("patch_left_out", true);
+  } else {
+    data.raw("patch", patch).raw("fields", fields);
+  }
+  events_.emit(namespace_of(row.type), "resource.drifted", row.id.value, data.take());
+}
+
+void Drift::gone(const ResourceRecord& row) {
+  const auto claim = must(store_.claim(row.row));
+  if (!claim) return;
+  const auto resource = declared_resource_from_json(Json::parse(claim->declared, nullptr, false));
+  if (!resource || resource->on_drift == OnDrift::kObserve) return;
+  must(store_.set_drifted(row.row, true));
+  if (resource->on_drift == OnDrift::kRevert) reversions_.push_back({claim->stack, claim->name});
+  auto data = identity(row, *claim);
+  data.text("on_drift", on_drift_name(resource->on_drift)).text("reason", "missing");
+  events_.emit(namespace_of(row.type), "resource.drifted", row.id.value, data.take());
+}
+
+}  // namespace muster

@@ -1,0 +1,480 @@
+#include "coordinator/execution.h"
+
+#include <algorithm>
+
+#include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
+
+#include "coordinator/execution_work.h"
+#include "coordinator/must.h"
+#include "coordinator/references.h"
+#include "schema/subjects.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr Millis kProgressEvery{2000};
+constexpr Millis kOperationDeadline{60LL * 60'000};  // of a step, polling included
+constexpr Millis kRecover{3500};                     // what a worker still has will have been heard of
+constexpr std::size_t kMaxRunning = 2048;            // steps at once; the dispatcher bounds their jobs further
+
+bool is_over(std::string_view state) {
+  return state != "pending" && state != "running";
+}
+
+}  // namespace
+
+Execution::Execution(CommandServices services, CommandRow row, CommandPlan plan, std::uint64_t owner)
+    : s_(services), row_(std::move(row)), plan_(std::move(plan)), owner_(owner) {
+  const auto count = plan_.steps.size();
+  states_.resize(count, State::kPending);
+  open_.resize(count);
+  dependents_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& step = plan_.steps[i];
+    steps_by_name_[{step.stack, step.name}] = i;
+    open_[i] = step.after.size();
+    for (const auto before : step.after) dependents_[before].push_back(i);
+    if (step.action != StepAction::kDelete) ++others_left_;
+  }
+  left_ = count;
+}
+
+Execution::~Execution() = default;
+
+std::string_view Execution::state_name(State state) {
+  constexpr std::string_view kNames[] = {"pending", "running", "done", "failed", "blocked", "cancelled"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+void Execution::count_ended(std::size_t index, State state) {
+  states_[index] = state;
+  --left_;
+  if (plan_.steps[index].action == StepAction::kDelete) return;
+  --others_left_;
+  others_failed_ = others_failed_ || state != State::kDone;
+}
+
+void Execution::start(const std::vector<OperationRow>& operations, TimePoint now) {
+  if (row_.state != "running") {
+    row_.state = "running";
+    row_.started_at = s_.clock.wall();
+    must(s_.store.set_command(row_));
+    s_.events.emit({}, "command.started", row_.id.value, progress());
+  }
+  next_progress_ = now + kProgressEvery;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    if (open_[i] == 0) ready_.push_back(i);
+  }
+  for (const auto& operation : operations) {
+    if (operation.step >= states_.size() || !is_over(operation.state)) continue;
+    for (const auto state : {State::kDone, State::kFailed, State::kBlocked, State::kCancelled}) {
+      if (state_name(state) != operation.state) continue;
+      count_ended(operation.step, state);
+      if (state == State::kDone) release(operation.step);
+    }
+  }
+  for (const auto& operation : operations) {
+    if (operation.state != "running" || operation.step >= states_.size()) continue;
+    const auto& step = plan_.steps[operation.step];
+    states_[operation.step] = State::kRunning;
+    auto& work = *running_.emplace(operation.step, std::make_unique<Work>(step, operation)).first->second;
+    work.deadline = now + kOperationDeadline;
+    if (auto located = locate(work); !located) {
+      fail(work, located.error());
+      continue;
+    }
+    const auto phase = work.phase();
+    const bool changing = phase == Phase::kCreating || phase == Phase::kUpdating || phase == Phase::kDeleting;
+    if (changing && !operation.job.empty()) {
+      work.op.uncertain = true;
+      work.recovered = phase != Phase::kUpdating;  // what an update asked for is made anew from what is there
+    }
+    const bool settles = changing && phase == Phase::kUpdating && work.op.uncertain;
+    go_on(work,
+          settles                    ? Phase::kSettling
+          : phase == Phase::kFinding ? Phase::kCreating
+                                     : phase,
+          now, settles ? kRecover : Millis{0});
+  }
+}
+
+Result<void> Execution::locate(Work& work) {
+  const auto& step = work.step;
+  const auto row = step.row != 0 ? must(s_.store.one(step.row)) : std::nullopt;
+  if (row) work.keep(*row);
+  for (auto& target : must(s_.store.targets())) {
+    if (target.name != step.target) continue;
+    if (target.state == TargetState::kChanged) {
+      return Error{Errc::kTargetChanged,
+                   "target " + step.target + " is another system, or has another configuration, than before: look, " +
+                       "then `muster targets accept " + step.target + "`",
+                   {},
+                   0};
+    }
+    if (target.state == TargetState::kActive) work.target = std::move(target);
+  }
+  if (work.target.name.empty()) {
+    return Error{Errc::kNotFound, "no target is named '" + step.target + "' any more", {}, 0};
+  }
+  work.manifest = s_.registry.manifest_of({work.target.ns, work.target.pool}).second;
+  if (!work.manifest) work.manifest = s_.registry.latest_manifest(work.target.ns).second;
+  if (work.manifest) {
+    const auto type = std::ranges::find(work.manifest->types, step.type, &TypeDescriptor::name);
+    if (type != work.manifest->types.end()) work.type = &*type;
+  }
+  if (work.type == nullptr) return Error{Errc::kUnsupported, "no plugin serves type '" + step.type + "' now", {}, 0};
+  if (work.scan == 0) work.scan = must(s_.store.scan(work.target.id, step.type)).id;
+  if (step.resource && step.resource->replace != ReplaceOrder::kAsType) {
+    work.create_first = step.resource->replace == ReplaceOrder::kCreateFirst;
+  } else {
+    const auto schema = Json::parse(work.type->schema, nullptr, false);
+    work.create_first = schema.is_object() && schema.value("x-muster-replace", Json()) == "create-first";
+  }
+  return {};
+}
+
+const PropertyRule& Execution::rules_of(const TypeDescriptor& type) {
+  const auto [it, made] = rules_.try_emplace(type.name);
+  if (made) {
+    if (auto rules = property_rules(type.schema)) it->second = std::move(*rules);
+  }
+  return it->second;
+}
+
+std::optional<Json> Execution::reference(const std::string& stack, const std::string& name, const std::string& path) {
+  std::optional<Json> found;
+  must(s_.store.of_stack(stack, name, [&](const ManagedView& row) {
+    if (row.state != ResourceState::kMissing) found = value_at(Json::parse(row.properties), path);
+  }));
+  return found;
+}
+
+Result<Document> Execution::document(const CommandStep& step) {
+  const auto& resource = *step.resource;
+  auto values = Json::parse(resource.properties);
+  Document document;
+  for (const auto& hole : resource.holes) {
+    std::optional<Error> missing;
+    const auto lookup = [&](const std::string& name, const std::string& path) {
+      auto value = reference(step.stack, name, path);
+      if (!value) {
+        missing = Error{Errc::kInvalidRequest,
+                        hole.pointer + " refers to " + name + "." + path + ", and " + name + " has no such property",
+                        {},
+                        0};
+      }
+      return value;
+    };
+    if (!hole.secret()) {
+      auto value = resolve(hole, lookup);
+      if (!value) return missing.value_or(Error{Errc::kInvalidRequest, hole.pointer + " has no value", {}, 0});
+      values[Json::json_pointer(hole.pointer)] = std::move(*value);
+      continue;
+    }
+    Secret secret{hole.pointer, {}};
+    for (const auto& part : hole.parts) {
+      using enum TextPart::Kind;
+      auto text = part.text;
+      if (part.kind == kResource) {
+        const auto value = resolve(Hole{hole.pointer, {part, {kLiteral, {}, {}}}}, lookup);
+        if (!value) return *missing;
+        text = value->get<std::string>();
+      }
+      const auto kind = part.kind == kEnv      ? SecretPart::Kind::kEnv
+                        : part.kind == kFile   ? SecretPart::Kind::kFile
+                        : part.kind == kSecret ? SecretPart::Kind::kSecret
+                                               : SecretPart::Kind::kLiteral;
+      secret.parts.push_back({kind, std::move(text)});
+    }
+    document.secrets.push_back(std::move(secret));
+  }
+  document.json = values.dump();
+  return document;
+}
+
+/// The resource that it is declared in, or else the one of the parent's type that it refers to.
+std::optional<Parent> Execution::parent_of(Work& work) {
+  const auto& step = work.step;
+  if (!step.resource || work.type->parent.empty()) return std::nullopt;
+  std::optional<Parent> found;
+  const auto take = [&](const std::string& name) {
+    must(s_.store.of_stack(step.stack, name, [&](const ManagedView& row) {
+      if (row.type != work.type->parent || row.target != step.target) return;
+      work.parent = row.row;
+      const auto properties = Json::parse(row.properties);
+      auto parameters = Json::object();
+      for (const auto& parameter : work.type->parent_parameters) {
+        if (properties.contains(parameter.property)) parameters[parameter.name] = properties[parameter.property];
+      }
+      found = Parent{std::string(row.type), std::string(row.native_id), parameters.dump()};
+    }));
+  };
+  if (!step.resource->parent.empty()) {
+    take(step.resource->parent);
+    return found;
+  }
+  for (const auto& hole : step.resource->holes) {
+    for (const auto& part : hole.parts) {
+      if (!found && part.kind == TextPart::Kind::kResource) take(part.text);
+    }
+  }
+  return found;
+}
+
+void Execution::begin(std::size_t index, TimePoint now) {
+  const auto& step = plan_.steps[index];
+  states_[index] = State::kRunning;
+  OperationRow operation;
+  operation.command = row_.id;
+  operation.step = index;
+  operation.state = "running";
+  operation.native_id = step.native_id;
+  auto& work = *running_.emplace(index, std::make_unique<Work>(step, operation)).first->second;
+  work.deadline = now + kOperationDeadline;
+  const bool noted_only =
+      step.action == StepAction::kUnchanged || (step.action == StepAction::kAdopt && step.patch == "[]");
+  if (noted_only) {
+    must(s_.store.manage(step.row, {step.stack, step.name, step.claim}));
+    return end(index, State::kDone);
+  }
+  if (auto located = locate(work); !located) return fail(work, located.error());
+  go_on(work, work.change() == Work::Change::kCreate ? Phase::kCreating : Phase::kReading, now);
+}
+
+void Execution::go_on(Work& work, Phase phase, TimePoint now, Millis pause) {
+  work.set_phase(phase);
+  work.due = now + pause;
+}
+
+void Execution::begin_write(Work& work) {
+  if (work.writing || work.op.native_id.empty()) return;
+  work.writing = true;
+  s_.writes.begin(work.scan, work.op.native_id);
+}
+
+void Execution::end_write(Work& work) {
+  if (std::exchange(work.writing, false)) s_.writes.end(work.scan, work.op.native_id);
+}
+
+void Execution::submit(Work& work, JobOperation operation, TimePoint now) {
+  const bool change = is_mutation(operation);
+  JobSpec spec;
+  spec.lane = {work.target.ns, work.target.pool};
+  spec.target = {work.target.id, work.target.name, work.target.config};
+  spec.type = work.step.type;
+  spec.manifest = s_.registry.manifest_of(spec.lane).first;
+  spec.operation = std::move(operation);
+  spec.priority = work.phase() == Phase::kPolling ? Priority::kStatus : Priority::kCommand;
+  spec.deadline =
+      std::clamp(std::chrono::duration_cast<Millis>(work.deadline - now), Millis(1000), s_.config.limits.job_deadline);
+  spec.owner = owner_;
+  if (change) {
+    spec.id = work.op.job;
+    spec.recovered = std::exchange(work.recovered, false);
+  }
+  work.job = s_.dispatcher.submit(std::move(spec), now, s_.clock.wall());
+  if (change) work.op.job = work.job;
+  jobs_[work.job] = work.op.step;
+  work.due = TimePoint::max();
+  if (change || work.phase() == Phase::kPolling) must(s_.store.put_operation(work.op));
+}
+
+void Execution::submit_due(Work& work, TimePoint now) {
+  switch (work.phase()) {
+    case Phase::kReading:
+    case Phase::kSettling:
+    case Phase::kConverging:
+      return submit(work, ReadJob{{work.op.native_id}}, now);
+    case Phase::kPolling:
+      return submit(work, StatusJob{work.op.request_id, work.op.native_id}, now);
+    case Phase::kFinding: {
+      if (!work.candidates.empty()) return submit(work, ReadJob{work.candidates}, now);
+      ListJob list;
+      list.parent = parent_of(work);
+      list.page_token = work.page_token;
+      return submit(work, std::move(list), now);
+    }
+    case Phase::kCreating: {
+      auto wanted = document(work.step);
+      if (!wanted) return fail(work, wanted.error());
+      return submit(work, CreateJob{work.key(), std::move(*wanted), parent_of(work)}, now);
+    }
+    case Phase::kUpdating:
+      begin_write(work);
+      work.update->idempotency_key = work.key();
+      return submit(work, *work.update, now);
+    case Phase::kDeleting:
+      begin_write(work);
+      return submit(work, DeleteJob{work.key(), work.op.native_id, work.precondition}, now);
+  }
+}
+
+void Execution::take(JobOutcome outcome, TimePoint now) {
+  const auto job = jobs_.extract(outcome.job);
+  if (job.empty()) return;
+  const auto found = running_.find(job.mapped());
+  if (found == running_.end()) return;
+  auto& work = *found->second;
+  const auto phase = work.phase();
+  work.job = {};
+  if (phase == Phase::kCreating || phase == Phase::kUpdating || phase == Phase::kDeleting || phase == Phase::kPolling) {
+    take_change(work, std::move(outcome.result), outcome.uncertain, now);
+    return;
+  }
+  if (phase == Phase::kFinding) return take_finding(work, std::move(outcome.result), now);
+  ReadItem answer = Error{Errc::kContract, "the plugin answered a read with something else", {}, 0};
+  if (auto* error = std::get_if<Error>(&outcome.result)) answer = std::move(*error);
+  if (auto* read = std::get_if<ReadResult>(&outcome.result); read != nullptr && read->items.size() == 1) {
+    answer = std::move(read->items.front());
+  }
+  if (auto* item = std::get_if<Item>(&answer); item != nullptr && item->native_id.empty()) {
+    item->native_id = work.op.native_id;
+  }
+  if (phase == Phase::kReading) return take_reading(work, answer, now);
+  if (phase == Phase::kSettling) return take_settling(work, answer, now);
+  take_converging(work, answer, now);
+}
+
+void Execution::end(std::size_t index, State state, std::string_view code, const std::string& message) {
+  OperationRow operation;
+  if (const auto it = running_.find(index); it != running_.end()) {
+    end_write(*it->second);
+    jobs_.erase(it->second->job);
+    operation = it->second->op;
+    running_.erase(it);
+  }
+  operation.command = row_.id;
+  operation.step = index;
+  operation.state = state_name(state);
+  operation.code = code;
+  operation.message = message.substr(0, 4096);
+  must(s_.store.put_operation(operation));
+  count_ended(index, state);
+  if (state == State::kDone) {
+    release(index);
+  } else {
+    const auto& step = plan_.steps[index];
+    s_.log.info("command={} step={} stack={} {} code={} {}", row_.id.value, step.name, step.stack, state_name(state),
+                code, message);
+    block_dependents(index);
+  }
+}
+
+void Execution::release(std::size_t index) {
+  for (const auto dependent : dependents_[index]) {
+    if (--open_[dependent] == 0) ready_.push_back(dependent);
+  }
+}
+
+void Execution::block_dependents(std::size_t index) {
+  const auto& name = plan_.steps[index].name;
+  const bool cancelled = states_[index] == State::kCancelled;
+  for (const auto dependent : dependents_[index]) {
+    if (states_[dependent] != State::kPending) continue;
+    end(dependent, cancelled ? State::kCancelled : State::kBlocked, cancelled ? "CANCELLED" : "BLOCKED",
+        "waits for " + name + ", which " + (cancelled ? "was cancelled" : "did not succeed"));
+  }
+}
+
+void Execution::fail(Work& work, const Error& error) {
+  end(work.op.step, State::kFailed, errc_name(error.code), error.message);
+}
+
+void Execution::advance(TimePoint now) {
+  if (finished_) return;
+  std::vector<std::size_t> waiting;
+  auto ready = std::exchange(ready_, {});
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    const auto index = ready[i];
+    if (states_[index] != State::kPending) continue;
+    const auto& step = plan_.steps[index];
+    if (row_.cancel != Cancelled::kNo) {
+      end(index, State::kCancelled, "CANCELLED", "cancelled before it was begun");
+    } else if (step.action == StepAction::kDelete && others_left_ > 0) {
+      waiting.push_back(index);  // what is not declared any more goes when all else has succeeded
+    } else if (step.action == StepAction::kDelete && others_failed_) {
+      end(index, State::kBlocked, "BLOCKED", "nothing is deleted unless all else succeeds");
+    } else if (running_.size() < kMaxRunning) {
+      begin(index, now);
+    } else {
+      waiting.push_back(index);
+    }
+    if (i + 1 == ready.size() && !ready_.empty()) {  // what became ready by these
+      ready.insert(ready.end(), ready_.begin(), ready_.end());
+      ready_.clear();
+    }
+  }
+  ready_.insert(ready_.end(), waiting.begin(), waiting.end());
+  std::vector<std::size_t> due;
+  for (const auto& [index, work] : running_) {
+    if (work->due <= now) due.push_back(index);
+  }
+  for (const auto index : due) {
+    const auto it = running_.find(index);
+    if (it == running_.end() || it->second->due > now) continue;
+    auto& work = *it->second;
+    if (s_.dispatcher.has_room({work.target.ns, work.target.pool})) submit_due(work, now);
+  }
+  if (left_ == 0) return finish();
+  if (now < next_progress_) return;
+  next_progress_ = now + kProgressEvery;
+  auto said = progress();
+  if (said != last_progress_) s_.events.emit({}, "command.progress", row_.id.value, said);
+  last_progress_ = std::move(said);
+}
+
+TimePoint Execution::next_due() const {
+  if (finished_) return TimePoint::max();
+  auto due = next_progress_;
+  for (const auto& [index, work] : running_) due = std::min(due, work->due);
+  return due;
+}
+
+void Execution::cancel(Cancelled how, TimePoint now, Effects& effects) {
+  if (finished_ || how <= row_.cancel) return;
+  row_.cancel = how;
+  must(s_.store.set_command(row_));
+  if (how == Cancelled::kForced) s_.dispatcher.cancel_jobs(owner_, now, effects);
+}
+
+bool Execution::hint(std::size_t step, const MutationResult& result) {
+  const auto it = running_.find(step);
+  if (it == running_.end() || result.native_id.empty()) return false;
+  auto& work = *it->second;
+  if (work.change() != Work::Change::kCreate || !work.op.native_id.empty()) return false;
+  work.op.native_id = result.native_id;  // what is waited for now fails or finds it; a later read of it settles
+  work.op.uncertain = true;
+  if (work.job.empty()) go_on(work, Phase::kSettling, work.due);
+  must(s_.store.put_operation(work.op));
+  return true;
+}
+
+void Execution::finish() {
+  finished_ = true;
+  const auto any = [&](State state) { return std::ranges::find(states_, state) != states_.end(); };
+  const bool failed = any(State::kFailed) || any(State::kBlocked);
+  row_.state = failed ? "failed" : any(State::kCancelled) ? "cancelled" : "complete";
+  row_.finished_at = s_.clock.wall();
+  row_.plan = plan_.without_resources().json();
+  must(s_.store.put_command(row_));
+  s_.events.emit({}, "command.finished", row_.id.value, progress());
+  s_.log.info("command={} {}", row_.id.value, row_.state);
+}
+
+JsonText Execution::progress() const {
+  std::map<State, std::uint64_t> counts;
+  for (const auto state : states_) ++counts[state];
+  JsonObject text;
+  text.text("command", row_.id.value).text("kind", row_.kind).text("state", row_.state);
+  text.raw("stacks", Json(row_.stacks).dump());
+  for (const auto state :
+       {State::kPending, State::kRunning, State::kDone, State::kFailed, State::kBlocked, State::kCancelled}) {
+    text.number(state_name(state), counts[state]);
+  }
+  return text.take();
+}
+
+}  // namespace muster

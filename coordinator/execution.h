@@ -1,0 +1,142 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <spdlog/fwd.h>
+
+#include "coordinator/command_plan.h"
+#include "coordinator/dispatcher.h"
+#include "coordinator/drift.h"
+#include "coordinator/event_log.h"
+#include "coordinator/registry.h"
+#include "coordinator/store.h"
+#include "coordinator/write_log.h"
+
+namespace muster {
+
+/// What commands work with. All of it outlives them.
+struct CommandServices {
+  const Config& config;
+  Store& store;
+  Registry& registry;
+  Dispatcher& dispatcher;
+  EventLog& events;
+  WriteLog& writes;
+  const Clock& clock;
+  spdlog::logger& log;
+};
+
+/// Carries one command out. Each step is written before a job of it is published and when it ends, so that another
+/// coordinator goes on where this one stopped. What came of a change that nobody answered for is found out by its
+/// status, a read, or the same key again, never assumed.
+/// Store errors are thrown as StoreFailure. Thread: loop thread only.
+class Execution {
+ public:
+  Execution(CommandServices services, CommandRow row, CommandPlan plan, std::uint64_t owner);
+  ~Execution();
+
+  /// Begins, or goes on with what `operations` say.
+  void start(const std::vector<OperationRow>& operations, TimePoint now);
+  void take(JobOutcome outcome, TimePoint now);
+  /// Begins what can be begun, and ends the command when nothing is left.
+  void advance(TimePoint now);
+  void cancel(Cancelled how, TimePoint now, Effects& effects);
+
+  /// An earlier attempt of a change whose outcome is being found out has succeeded.
+  bool hint(std::size_t step, const MutationResult& result);
+
+  [[nodiscard]] bool finished() const { return finished_; }
+  [[nodiscard]] TimePoint next_due() const;
+  [[nodiscard]] const CommandRow& row() const { return row_; }
+  [[nodiscard]] const CommandPlan& plan() const { return plan_; }
+  [[nodiscard]] std::uint64_t owner() const { return owner_; }
+  /// Counts of steps by state, for events and progress lines.
+  [[nodiscard]] JsonText progress() const;
+
+ private:
+  enum class State : std::uint8_t { kPending, kRunning, kDone, kFailed, kBlocked, kCancelled };
+  static std::string_view state_name(State state);
+  /// What the job is that a running step waits for. Kept in the store: the numbers stay.
+  enum class Phase : std::uint8_t {
+    kReading = 0,  // what is there, before it is changed
+    kCreating = 1,
+    kUpdating = 2,
+    kDeleting = 3,
+    kPolling = 4,     // a change in progress
+    kSettling = 5,    // a read that tells how a change went
+    kConverging = 6,  // a read of what was changed, which is not yet as declared
+    kFinding = 7,     // what of the name is there already, after a create of unknown outcome
+  };
+  struct Work;
+
+  void begin(std::size_t step, TimePoint now);
+  void end(std::size_t step, State state, std::string_view code = {}, const std::string& message = {});
+  void fail(Work& work, const Error& error);
+  void release(std::size_t step);
+  void block_dependents(std::size_t step);
+  void count_ended(std::size_t step, State state);
+  void finish();
+
+  /// Finds the step's target and type, or why nothing can be done there.
+  Result<void> locate(Work& work);
+  const PropertyRule& rules_of(const TypeDescriptor& type);
+  /// The declared properties, with references to resources filled in and secrets as marked fields.
+  Result<Document> document(const CommandStep& step);
+  [[nodiscard]] std::optional<nlohmann::json> reference(const std::string& stack, const std::string& name,
+                                                        const std::string& path);
+  std::optional<Parent> parent_of(Work& work);
+
+  void submit_due(Work& work, TimePoint now);
+  void submit(Work& work, JobOperation operation, TimePoint now);
+  void go_on(Work& work, Phase phase, TimePoint now, Millis pause = Millis{0});
+  void begin_write(Work& work);
+  void end_write(Work& work);
+
+  // execution_outcomes.cpp: what answers mean
+  void take_reading(Work& work, const ReadItem& answer, TimePoint now);
+  void take_change(Work& work, JobResult result, bool uncertain, TimePoint now);
+  void take_failure(Work& work, const Error& error, TimePoint now);
+  void take_poll_failure(Work& work, const Error& error, TimePoint now);
+  void take_settling(Work& work, const ReadItem& answer, TimePoint now);
+  void take_converging(Work& work, const ReadItem& answer, TimePoint now);
+  void take_finding(Work& work, JobResult result, TimePoint now);
+  bool is_wanted(Work& work, const Item& item);
+  /// Once more, in a while; fails the step when that has been tried often enough.
+  void again(Work& work, Phase phase, const Error& why, TimePoint now);
+  void plan_update(Work& work, const nlohmann::json& there, TimePoint now);
+  void succeeded(Work& work, const MutationResult& result, TimePoint now);
+  void created(Work& work, const Item& item, TimePoint now);
+  void updated(Work& work, const Item& item, TimePoint now);
+  void deleted(Work& work, TimePoint now);
+  void gone(Work& work);
+  void converge(Work& work, const nlohmann::json& there, TimePoint now);
+  /// Writes what was read; false, with the step failed, when it is no JSON object.
+  bool observe(Work& work, RowId row, const Item& item, std::string_view cause, std::string_view event);
+  [[nodiscard]] JsonObject identity(const ResourceRecord& row) const;
+
+  CommandServices s_;
+  CommandRow row_;
+  CommandPlan plan_;
+  std::uint64_t owner_;
+  std::vector<State> states_;
+  std::vector<std::size_t> open_;                     // steps that come first and have not ended
+  std::vector<std::vector<std::size_t>> dependents_;  // steps that wait for this one
+  std::vector<std::size_t> ready_;
+  std::size_t others_left_ = 0;  // steps that are no deletions and have not ended
+  bool others_failed_ = false;
+  std::size_t left_ = 0;  // steps that have not ended
+  std::map<std::size_t, std::unique_ptr<Work>> running_;
+  std::unordered_map<JobId, std::size_t> jobs_;
+  std::map<std::string, PropertyRule> rules_;  // by type
+  std::map<std::pair<std::string, std::string>, std::size_t> steps_by_name_;
+  TimePoint next_progress_;
+  JsonText last_progress_;
+  bool finished_ = false;
+};
+
+}  // namespace muster

@@ -1,0 +1,460 @@
+// What the answers to a step's jobs mean, and what is written of them.
+
+#include <algorithm>
+
+#include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
+
+#include "coordinator/canonical.h"
+#include "coordinator/difference.h"
+#include "coordinator/execution_work.h"
+#include "coordinator/label.h"
+#include "coordinator/must.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kConvergeReads = 6;  // 250 ms, 500 ms, ...: 8 s until a change must show
+constexpr Millis kFirstPause{250};
+constexpr Millis kMaxPause{10'000};
+constexpr Millis kFirstPoll{200};
+constexpr std::size_t kMaxPatchBytes = 16 * 1024;  // in an event; the history has it whole
+constexpr std::size_t kReadAtOnce = 64;
+
+Millis pause_after(int times, Millis first) {
+  return std::min(kMaxPause, Millis(first.count() << std::min(times, 16)));
+}
+
+/// Pointers of a patch.
+std::vector<std::string> paths_of(const Json& patch) {
+  std::vector<std::string> paths;
+  for (const auto& change : patch) paths.push_back(change.at("path").get<std::string>());
+  return paths;
+}
+
+bool is_code(const ReadItem& answer, Errc code) {
+  const auto* error = std::get_if<Error>(&answer);
+  return error != nullptr && error->code == code;
+}
+
+Json parsed(std::string_view properties) {
+  return Json::parse(properties, nullptr, false);
+}
+
+}  // namespace
+
+JsonObject Execution::identity(const ResourceRecord& row) const {
+  JsonObject data;
+  data.text("id", row.id.value)
+      .text("target", row.target)
+      .text("type", row.type)
+      .text("native_id", row.native_id)
+      .text("command", row_.id.value);
+  return data;
+}
+
+void Execution::again(Work& work, Phase phase, const Error& why, TimePoint now) {
+  const int allowed = error_traits(why.code).retry == Retry::kFewTimes ? std::min(3, s_.config.retry.attempts)
+                                                                       : s_.config.retry.attempts;
+  if (row_.cancel == Cancelled::kForced) {
+    return end(work.op.step, State::kCancelled, "CANCELLED",
+               work.op.uncertain ? "cancelled; whether it was applied is not known: " + why.message : "cancelled");
+  }
+  if (++work.tries >= allowed || now >= work.deadline) {
+    auto error = why;
+    if (work.op.uncertain) error.message = "whether it was applied is not known: " + error.message;
+    return fail(work, error);
+  }
+  must(s_.store.put_operation(work.op));
+  go_on(work, phase, now, std::max(why.retry_after, pause_after(work.tries - 1, kFirstPause)));
+}
+
+void Execution::take_change(Work& work, JobResult result, bool uncertain, TimePoint now) {
+  work.op.uncertain = work.op.uncertain || uncertain;
+  if (auto* done = std::get_if<MutationResult>(&result)) {
+    if (done->status == MutationStatus::kSuccess) return succeeded(work, *done, now);
+    if (done->request_id.empty()) done->request_id = work.op.request_id;
+    if (!done->native_id.empty()) work.op.native_id = done->native_id;
+    work.op.request_id = done->request_id;
+    work.op.uncertain = true;
+    if (now >= work.deadline) return fail(work, {Errc::kTimeout, "it is in progress still after an hour", {}, 0});
+    go_on(work, Phase::kPolling, now,
+          done->retry_after.count() > 0 ? done->retry_after : pause_after(work.polls++, kFirstPoll));
+    must(s_.store.put_operation(work.op));
+    return;
+  }
+  auto* error = std::get_if<Error>(&result);
+  const Error failure = error != nullptr
+                            ? std::move(*error)
+                            : Error{Errc::kContract, "the plugin answered a change with something else", {}, 0};
+  work.phase() == Phase::kPolling ? take_poll_failure(work, failure, now) : take_failure(work, failure, now);
+}
+
+void Execution::take_poll_failure(Work& work, const Error& error, TimePoint now) {
+  if (work.change() == Work::Change::kDelete && error.code == Errc::kNotFound) return deleted(work, now);
+  const bool knows = error_traits(error.code).applied == Applied::kNotApplied && error.code != Errc::kNotFound;
+  if (error.code == Errc::kThrottling)
+    return go_on(work, Phase::kPolling, now, std::max(error.retry_after, kFirstPause));
+  if (knows) return fail(work, error);
+  if (error.code == Errc::kNotFound && work.change() == Work::Change::kCreate) {
+    work.op.request_id.clear();
+    return again(work, work.op.native_id.empty() ? Phase::kCreating : Phase::kSettling, error, now);
+  }
+  again(work, error.code == Errc::kNotFound ? Phase::kSettling : Phase::kPolling, error, now);
+}
+
+void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
+  const auto change = work.change();
+  const bool create = change == Work::Change::kCreate;
+  const bool unknown = work.op.uncertain;
+  if (error.code == Errc::kNotFound && change == Work::Change::kDelete) return deleted(work, now);
+  if (error.code == Errc::kCancelled && row_.cancel == Cancelled::kForced && !unknown) {
+    return end(work.op.step, State::kCancelled, "CANCELLED", "cancelled");
+  }
+  if (create) {
+    if (error.code == Errc::kAlreadyExists && !unknown) {
+      return fail(work, {error.code,
+                         error.message + " (it was not made by this command: `muster discover --target " +
+                             work.step.target + " --wait`, and what is there is adopted)",
+                         {},
+                         0});
+    }
+    const bool not_applied = error_traits(error.code).applied == Applied::kNotApplied;
+    if (error.code == Errc::kAlreadyExists || (unknown && not_applied) || row_.cancel == Cancelled::kForced) {
+      work.page_token.clear();
+      work.listed = false;
+      work.candidates.clear();
+      return go_on(work, Phase::kFinding, now);  // what is there of it tells how the uncertain attempt went
+    }
+    if (!unknown) return fail(work, error);
+    return again(work, Phase::kCreating, error, now);  // the same key makes no second object
+  }
+  if (error.code == Errc::kNotFound) return gone(work);
+  if (unknown) return go_on(work, Phase::kSettling, now, pause_after(work.tries, kFirstPause));
+  if (error.code == Errc::kConflict) {
+    ++work.op.epoch;  // nothing was applied: what is asked for next is another change
+    return again(work, Phase::kReading, error, now);
+  }
+  fail(work, error);
+}
+
+/// An update finds nothing to update.
+void Execution::gone(Work& work) {
+  if (const auto row = must(s_.store.one(work.step.row)); row && row->state != ResourceState::kMissing) {
+    must(s_.store.leave(row->row, row->managed ? ResourceState::kMissing : ResourceState::kVanished, "vanished",
+                        s_.clock.wall()));
+    s_.events.emit(work.target.ns, "resource.vanished", row->id.value,
+                   identity(*row).text("reason", "not found").take());
+  }
+  fail(work, {Errc::kNotFound, "it is gone: apply again, and it is made anew", {}, 0});
+}
+
+void Execution::take_reading(Work& work, const ReadItem& answer, TimePoint now) {
+  const bool deletes = work.change() == Work::Change::kDelete;
+  if (is_code(answer, Errc::kNotFound)) return deletes ? deleted(work, now) : gone(work);
+  if (const auto* error = std::get_if<Error>(&answer)) {
+    if (error_traits(error->code).retry == Retry::kNever) return fail(work, *error);
+    return again(work, Phase::kReading, *error, now);
+  }
+  const auto& item = std::get<Item>(answer);
+  if (!work.uid.empty() && !item.uid.empty() && work.uid != item.uid) {
+    return fail(work,
+                {Errc::kConflict, item.native_id + " is another object than the one that was planned for", {}, 0});
+  }
+  if (!observe(work, work.step.row, item, "changed", "resource.changed")) return;
+  work.uid = item.uid;
+  if (deletes) {
+    work.precondition = {item.uid, item.uid.empty() ? hex(hash128(work.prior)) : std::string()};
+    return go_on(work, Phase::kDeleting, now);
+  }
+  plan_update(work, parsed(work.prior), now);
+}
+
+/// What is asked for is made from what is there now; it stays within what was planned.
+void Execution::plan_update(Work& work, const Json& there, TimePoint now) {
+  auto wanted = document(work.step);
+  if (!wanted) return fail(work, wanted.error());
+  const auto& rules = rules_of(*work.type);
+  const auto declared = Json::parse(wanted->json);
+  std::vector<std::string> secret;
+  for (const auto& each : wanted->secrets) secret.push_back(each.pointer);
+  const auto difference = compare(rules, there, declared, secret);
+  const auto planned = Json::parse(work.step.patch);
+  const auto allowed = paths_of(planned);
+  for (const auto& path : paths_of(difference.patch)) {
+    if (std::ranges::find(allowed, path) != allowed.end()) continue;
+    return fail(work, {Errc::kConflict, path + " has changed since it was planned: plan again", {}, 0});
+  }
+  if (!difference.create_only.empty()) {
+    return fail(
+        work,
+        {Errc::kConflict, difference.create_only.front() + " has changed since it was planned: plan again", {}, 0});
+  }
+  UpdateJob update;
+  update.native_id = work.op.native_id;
+  update.prior = work.prior;
+  auto patch = difference.patch;
+  auto desired = merge_declared(rules, there, declared);
+  for (const auto& change : planned) {  // what cannot be compared was planned by what was declared before
+    const auto path = change.at("path").get<std::string>();
+    const auto& rule = rules.of(Json::json_pointer(path).back());
+    const bool unread = rule.write_only || std::ranges::find(secret, path) != secret.end();
+    if (unread) patch.push_back({{"op", "replace"}, {"path", path}, {"value", nullptr}});
+  }
+  const auto sent = paths_of(patch);
+  for (const auto& [name, rule] : rules.properties) {
+    if (rule.write_only && std::ranges::find(sent, "/" + name) == sent.end()) desired.erase(name);
+  }
+  for (auto& each : wanted->secrets) {
+    if (std::ranges::find(sent, each.pointer) == sent.end()) continue;
+    desired[Json::json_pointer(each.pointer)] = nullptr;
+    update.desired.secrets.push_back(std::move(each));
+  }
+  if (patch.empty()) {  // somebody has done it
+    return updated(work, {work.op.native_id, work.uid, work.prior}, now);
+  }
+  update.desired.json = desired.dump();
+  update.patch = patch.dump();
+  update.precondition = {work.uid, hex(hash128(work.prior))};
+  work.update = std::move(update);
+  go_on(work, Phase::kUpdating, now);
+}
+
+void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now) {
+  const auto change = work.change();
+  const auto* error = std::get_if<Error>(&answer);
+  if (error != nullptr && error->code != Errc::kNotFound) return again(work, Phase::kSettling, *error, now);
+  if (change == Work::Change::kDelete) {
+    const auto* item = std::get_if<Item>(&answer);
+    const bool another = item != nullptr && !work.uid.empty() && !item->uid.empty() && item->uid != work.uid;
+    if (item == nullptr || another) return deleted(work, now);
+    return again(work, Phase::kDeleting, {Errc::kNotStabilized, "it is there still after it was deleted", {}, 0}, now);
+  }
+  if (error != nullptr) {
+    if (change == Work::Change::kUpdate) return gone(work);
+    return again(work, Phase::kCreating, {Errc::kNotStabilized, "it is not there after it was made", {}, 0}, now);
+  }
+  const auto& item = std::get<Item>(answer);
+  if (change == Work::Change::kCreate) return created(work, item, now);
+  if (!observe(work, work.step.row, item, "changed", {})) return;
+  work.uid = item.uid;
+  if (row_.cancel == Cancelled::kForced) {
+    return end(work.op.step, State::kCancelled, "CANCELLED", "cancelled while it was changed");
+  }
+  if (++work.tries >= s_.config.retry.attempts) {
+    return fail(work, {Errc::kNotStabilized, "whether it was applied is not known: it is not as declared yet", {}, 0});
+  }
+  plan_update(work, parsed(work.prior), now);  // ends at once when it is as declared
+}
+
+void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
+  if (const auto* error = std::get_if<Error>(&result)) return again(work, Phase::kFinding, *error, now);
+  if (const auto* page = std::get_if<ListResult>(&result)) {
+    work.listed = page->next_page_token.empty();
+    work.page_token = page->next_page_token;
+    for (const auto& item : page->items) {
+      if (item.properties.empty()) {
+        work.candidates.push_back(item.native_id);
+      } else if (is_wanted(work, item)) {
+        return created(work, item, now);
+      }
+    }
+  } else if (const auto* read = std::get_if<ReadResult>(&result)) {
+    for (std::size_t i = 0; i < read->items.size() && i < work.candidates.size(); ++i) {
+      const auto* item = std::get_if<Item>(&read->items[i]);
+      if (item == nullptr) continue;
+      auto named = *item;
+      if (named.native_id.empty()) named.native_id = work.candidates[i];
+      if (is_wanted(work, named)) return created(work, named, now);
+    }
+    work.candidates.erase(work.candidates.begin(), work.candidates.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                                                 kReadAtOnce, work.candidates.size())));
+  }
+  if (!work.candidates.empty() || !work.listed) return go_on(work, Phase::kFinding, now);
+  // It is not there: the uncertain attempt has made nothing so far, and the same key may be tried again.
+  again(work, Phase::kCreating, {Errc::kNotStabilized, "there is no such object", {}, 0}, now);
+}
+
+/// Whether an object is the declared one, by what identifies objects of the type.
+bool Execution::is_wanted(Work& work, const Item& item) {
+  const auto schema = parsed(work.type->schema);
+  const auto identity = schema.is_object() ? schema.value("x-muster-identity", Json::array()) : Json::array();
+  const auto wanted = document(work.step);
+  if (!wanted || identity.empty()) return false;
+  const auto declared = Json::parse(wanted->json);
+  const auto there = parsed(item.properties);
+  return there.is_object() && std::ranges::all_of(identity, [&](const Json& name) {
+           const auto property = name.get<std::string>();
+           return declared.contains(property) && there.contains(property) && declared[property] == there[property];
+         });
+}
+
+void Execution::succeeded(Work& work, const MutationResult& result, TimePoint now) {
+  if (work.change() == Work::Change::kDelete) return deleted(work, now);
+  if (result.native_id.empty() && work.op.native_id.empty()) {
+    return fail(work, {Errc::kContract, "the plugin says that it made an object, and not which", {}, 0});
+  }
+  const auto native_id = result.native_id.empty() ? work.op.native_id : result.native_id;
+  if (work.change() == Work::Change::kUpdate && native_id != work.op.native_id) {
+    return fail(work, {Errc::kContract, "the plugin changed " + native_id + " instead of " + work.op.native_id, {}, 0});
+  }
+  if (result.properties.empty()) {
+    work.op.native_id = native_id;
+    work.op.uncertain = true;
+    return go_on(work, Phase::kSettling, now);
+  }
+  const Item item{native_id, result.uid, result.properties};
+  work.change() == Work::Change::kCreate ? created(work, item, now) : updated(work, item, now);
+}
+
+bool Execution::observe(Work& work, RowId row, const Item& item, std::string_view cause, std::string_view event) {
+  auto canonical = canonical_object(item.properties);
+  if (!canonical || canonical->size() > kMaxPropertiesBytes) {
+    fail(work,
+         {Errc::kContract, "the plugin answered with properties that are no JSON object of at most 256 KiB", {}, 0});
+    return false;
+  }
+  work.prior = std::move(*canonical);
+  const auto old = must(s_.store.one(row));
+  if (!old) return true;
+  const auto content = hash128(work.prior);
+  if (old->state == ResourceState::kVanished || old->state == ResourceState::kFiltered) return true;
+  if (!item.uid.empty() && item.uid != old->uid) must(s_.store.set_uid(row, item.uid));
+  if (old->state != ResourceState::kPresent) must(s_.store.come_back(row));
+  if (old->properties == work.prior) {
+    if (event == "resource.updated") {
+      s_.events.emit(work.target.ns, event, old->id.value, identity(*old).raw("patch", "[]").take());
+    }
+    return true;
+  }
+  const auto patch = Json::diff(parsed(old->properties), parsed(work.prior)).dump();
+  std::string label(old->native_id);
+  if (auto labels = Labels::compile(*work.manifest)) label = labels->label(work.step.type, work.prior, old->native_id);
+  must(s_.store.change(row, work.prior, content, label, item.uid.empty() ? old->uid : item.uid, patch, s_.clock.wall(),
+                       cause));
+  if (event.empty()) return true;
+  auto data = identity(*old).text("hash", hex(content));
+  patch.size() <= kMaxPatchBytes ? data.raw("patch", patch) : data.flag("patch_left_out", true);
+  s_.events.emit(work.target.ns, event, old->id.value, data.take());
+  return true;
+}
+
+void Execution::created(Work& work, const Item& item, TimePoint now) {
+  auto canonical = canonical_object(item.properties);
+  if (!canonical || canonical->size() > kMaxPropertiesBytes) {
+    return fail(
+        work,
+        {Errc::kContract, "the plugin answered with properties that are no JSON object of at most 256 KiB", {}, 0});
+  }
+  const auto& step = work.step;
+  work.prior = std::move(*canonical);
+  work.op.native_id = item.native_id;
+  static_cast<void>(parent_of(work));
+  std::string label = item.native_id;
+  if (auto labels = Labels::compile(*work.manifest)) label = labels->label(step.type, work.prior, item.native_id);
+  const auto at = s_.clock.wall();
+  const auto content = hash128(work.prior);
+  const auto made =
+      must(s_.store.insert({work.scan, item.native_id, item.uid, label, work.prior, content, work.parent, at}));
+  work.row = made.row;
+  s_.writes.begin(work.scan, item.native_id);
+  s_.writes.end(work.scan, item.native_id);
+  const auto row = must(s_.store.one(made.row)).value();
+  if (const auto claim = row.managed ? must(s_.store.claim(made.row)) : std::nullopt;
+      claim && (claim->stack != step.stack || claim->name != step.name)) {
+    return fail(work,
+                {Errc::kConflict, item.native_id + " belongs to stack " + claim->stack + ", as " + claim->name, {}, 0});
+  }
+  if (row.version == 1 && row.first_seen == at) must(s_.store.set_created(made.row));
+  if (!item.uid.empty() && row.uid != item.uid) must(s_.store.set_uid(made.row, item.uid));
+  if (const auto old = step.row != 0 && step.row != made.row ? must(s_.store.one(step.row)) : std::nullopt) {
+    must(s_.store.release(step.row));
+    if (old->state == ResourceState::kMissing) must(s_.store.leave(step.row, ResourceState::kVanished, "replaced", at));
+  }
+  must(s_.store.manage(made.row, {step.stack, step.name, step.claim}));
+  s_.events.emit(work.target.ns, "resource.created", row.id.value, identity(row).text("hash", hex(content)).take());
+  must(s_.store.put_operation(work.op));
+  converge(work, parsed(work.prior), now);
+}
+
+void Execution::updated(Work& work, const Item& item, TimePoint now) {
+  const auto& step = work.step;
+  end_write(work);
+  if (!observe(work, step.row, item, "updated", "resource.updated")) return;
+  if (step.claim.empty()) {
+    must(s_.store.set_drifted(step.row, false));
+  } else {
+    must(s_.store.manage(step.row, {step.stack, step.name, step.claim}));
+  }
+  work.row = step.row;
+  converge(work, parsed(work.prior), now);
+}
+
+void Execution::converge(Work& work, const Json& there, TimePoint now) {
+  const auto wanted = document(work.step);
+  if (!wanted) return fail(work, wanted.error());
+  std::vector<std::string> secret;
+  for (const auto& each : wanted->secrets) secret.push_back(each.pointer);
+  const auto declared = Json::parse(wanted->json);
+  const auto difference = compare(rules_of(*work.type), there, declared, secret);
+  if (difference.patch.empty()) {
+    if (work.step.action == StepAction::kReplace && work.create_first && !work.second_half()) {
+      work.begin_second_half();
+      must(s_.store.put_operation(work.op));
+      return go_on(work, Phase::kReading, now);
+    }
+    return end(work.op.step, State::kDone);
+  }
+  if (++work.reads < kConvergeReads)
+    return go_on(work, Phase::kConverging, now, pause_after(work.reads - 1, kFirstPause));
+  std::string message = "done, and it is not as declared:";
+  for (const auto& change : difference.patch) {
+    const auto path = change.at("path").get<std::string>();
+    const auto pointer = Json::json_pointer(path);
+    message += " " + path + " was declared " + change.value("value", Json()).dump() + " and is " +
+               (there.contains(pointer) ? there.at(pointer).dump() : "not there") + ";";
+  }
+  message.back() = '.';
+  must(s_.store.set_drifted(work.row, true));
+  fail(work, {Errc::kNotStabilized, message, {}, 0});
+}
+
+void Execution::take_converging(Work& work, const ReadItem& answer, TimePoint now) {
+  if (const auto* item = std::get_if<Item>(&answer)) {
+    if (!observe(work, work.row, *item, "changed", "resource.changed")) return;
+    return converge(work, parsed(work.prior), now);
+  }
+  // Not found for a moment after it was made, or not readable for a while: what the change itself answered stands.
+  converge(work, parsed(work.prior), now);
+}
+
+void Execution::deleted(Work& work, TimePoint now) {
+  const auto& step = work.step;
+  end_write(work);
+  s_.writes.begin(work.scan, work.op.native_id);
+  s_.writes.end(work.scan, work.op.native_id);
+  const auto at = s_.clock.wall();
+  if (const auto row = must(s_.store.one(step.row))) {
+    const auto leave = [&](const ResourceRecord& each, std::string_view reason, std::string_view event) {
+      if (each.state == ResourceState::kVanished || each.state == ResourceState::kFiltered) return;
+      must(s_.store.leave(each.row, each.managed ? ResourceState::kMissing : ResourceState::kVanished, reason, at));
+      s_.events.emit(work.target.ns, event, each.id.value, identity(each).text("reason", reason).take());
+    };
+    for (const auto below : must(s_.store.descendants(step.row))) {
+      if (const auto child = must(s_.store.one(below))) leave(*child, "parent", "resource.vanished");
+    }
+    must(s_.store.release(step.row));
+    auto freed = must(s_.store.one(step.row)).value();
+    leave(freed, "deleted", "resource.deleted");
+  }
+  if (step.action == StepAction::kReplace && !work.create_first) {
+    work.begin_second_half();
+    must(s_.store.put_operation(work.op));
+    return go_on(work, Phase::kCreating, now);
+  }
+  end(work.op.step, State::kDone);
+}
+
+}  // namespace muster

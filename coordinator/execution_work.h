@@ -1,0 +1,74 @@
+#pragma once
+
+#include "coordinator/execution.h"
+
+namespace muster {
+
+/// A step that runs. Shared by the files that implement Execution.
+struct Execution::Work {
+  enum class Change : std::uint8_t { kCreate, kUpdate, kDelete };
+
+  Work(const CommandStep& the_step, OperationRow operation) : step(the_step), op(std::move(operation)) {}
+
+  /// What is known of the row before anything is done.
+  void keep(const ResourceRecord& known) {
+    if (op.native_id.empty()) op.native_id = known.native_id;
+    uid = known.uid;
+    scan = known.scan;
+  }
+  /// The same for every attempt of a change, and another for the second half of a replacement.
+  [[nodiscard]] std::string key() const {
+    return op.command.value + "-" + std::to_string(op.step) + "-" + std::to_string(op.epoch);
+  }
+  [[nodiscard]] Phase phase() const { return static_cast<Phase>(op.phase & kPhaseBits); }
+  void set_phase(Phase phase) {
+    op.phase = static_cast<std::uint8_t>((op.phase & ~kPhaseBits) | static_cast<unsigned>(phase));
+  }
+  [[nodiscard]] bool second_half() const { return (op.phase & kSecondHalf) != 0; }
+  [[nodiscard]] Change change() const {
+    if (step.action == StepAction::kCreate) return Change::kCreate;
+    if (step.action == StepAction::kDelete) return Change::kDelete;
+    if (step.action == StepAction::kReplace) return second_half() == create_first ? Change::kDelete : Change::kCreate;
+    return Change::kUpdate;
+  }
+  /// A replacement goes on with its other change.
+  void begin_second_half() {
+    op.phase = kSecondHalf | static_cast<unsigned>(create_first ? Phase::kReading : Phase::kCreating);
+    ++op.epoch;
+    op.job = {};
+    op.request_id.clear();
+    op.uncertain = false;
+    op.native_id = create_first ? step.native_id : std::string();
+    tries = reads = polls = 0;
+    precondition = {};
+  }
+
+  static constexpr unsigned kPhaseBits = 15, kSecondHalf = 16;
+
+  const CommandStep& step;
+  OperationRow op;
+  TargetRow target;
+  std::shared_ptr<const Manifest> manifest;
+  const TypeDescriptor* type = nullptr;
+  bool create_first = false;         // of a replacement
+  TimePoint due = TimePoint::max();  // when its next job is submitted; max: one is under way
+  TimePoint deadline;
+  JobId job;      // under way
+  int tries = 0;  // of a change whose outcome is not known, or that conflicted
+  int reads = 0;  // that did not show what was wanted
+  int polls = 0;
+  bool recovered = false;  // a worker may have its job still
+  bool writing = false;    // WriteLog knows of it
+  RowId row = 0;           // of the object that was made
+  RowId scan = 0;
+  RowId parent = 0;
+  std::string uid;
+  JsonText prior;  // as read before the change
+  Precondition precondition;
+  std::optional<UpdateJob> update;
+  std::string page_token;               // kFinding: where the listing stands
+  bool listed = false;                  // it has come to its end
+  std::vector<std::string> candidates;  // ids that it gave without properties
+};
+
+}  // namespace muster

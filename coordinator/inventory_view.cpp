@@ -1,0 +1,116 @@
+#include "coordinator/inventory_view.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <array>
+
+#include "coordinator/must.h"
+#include "schema/subjects.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kDigestKey = "digest_key";
+
+std::string hex_of(const unsigned char* bytes, std::size_t size) {
+  std::string text(size * 2 + 1, '\0');
+  sodium_bin2hex(text.data(), text.size(), bytes, size);
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+InventoryView::InventoryView(Store& store, Registry& registry, std::set<std::string> declared_targets)
+    : store_(store), registry_(registry), targets_(std::move(declared_targets)) {
+  for (const auto& target : must(store_.targets())) {
+    if (target.state != TargetState::kRemoved) targets_.insert(target.name);
+  }
+}
+
+std::vector<PlanningView::Known> InventoryView::of_stack(const std::string& stack) {
+  std::vector<Known> all;
+  must(store_.of_stack(stack, {}, [&](const ManagedView& row) {
+    auto& known = all.emplace_back();
+    known.row = row.row;
+    known.target = row.target;
+    known.type = row.type;
+    known.native_id = row.native_id;
+    known.stack = stack;
+    known.name = row.name;
+    known.managed = true;
+    known.state = row.state;
+    known.properties = row.properties;
+    known.declared = row.declared;
+    known.content = row.content;
+    known.parent = row.parent;
+  }));
+  return all;
+}
+
+PlanningView::Known InventoryView::known_of(const ResourceView& row) {
+  Known known;
+  known.row = row.row;
+  known.target = row.target;
+  known.type = row.type;
+  known.native_id = row.native_id;
+  known.managed = row.managed;
+  known.state = row.state;
+  known.properties = row.properties;
+  known.content = hash128(row.properties);
+  if (!row.managed) return known;
+  if (const auto claim = must(store_.claim(row.row))) {
+    known.stack = claim->stack;
+    known.name = claim->name;
+    known.declared = claim->declared;
+  }
+  return known;
+}
+
+void InventoryView::each(const std::string& target, const std::string& type,
+                         const std::function<void(const Known&)>& sink) {
+  ResourceQuery query;
+  query.target = target;
+  query.type = type;
+  query.limit = static_cast<std::size_t>(-1);
+  must(store_.query(query, [&](const ResourceView& row) {
+    sink(known_of(row));
+    return true;
+  }));
+}
+
+std::optional<PlanningView::Known> InventoryView::find(const std::string& target, const std::string& type,
+                                                       const std::string& native_id) {
+  const auto row = must(store_.one(target, type, native_id));
+  if (!row || row->state == ResourceState::kVanished || row->state == ResourceState::kFiltered) return std::nullopt;
+  return known_of(*row);
+}
+
+const TypeDescriptor* InventoryView::type(const std::string& name) {
+  const std::string ns(namespace_of(name));
+  auto [it, fresh] = manifests_.try_emplace(ns);
+  if (fresh) it->second = registry_.latest_manifest(ns).second;
+  if (!it->second) return nullptr;
+  const auto type = std::ranges::find(it->second->types, name, &TypeDescriptor::name);
+  return type == it->second->types.end() ? nullptr : &*type;
+}
+
+std::string InventoryView::digest(const std::string& value) {
+  if (key_.empty()) {
+    if (const auto kept = must(store_.meta(kDigestKey))) {
+      key_ = *kept;
+    } else {
+      std::array<unsigned char, 32> key{};
+      randombytes_buf(key.data(), key.size());
+      key_ = hex_of(key.data(), key.size());
+      must(store_.set_meta(kDigestKey, key_));
+    }
+  }
+  std::array<unsigned char, 16> out{};
+  crypto_generichash(out.data(), out.size(), reinterpret_cast<const unsigned char*>(value.data()), value.size(),
+                     reinterpret_cast<const unsigned char*>(key_.data()), key_.size());
+  return "digest:" + hex_of(out.data(), out.size());
+}
+
+}  // namespace muster

@@ -1,0 +1,51 @@
+-- Statements on commands and their operations.
+
+-- name: put_command
+INSERT INTO commands (id, kind, state, cancel, stacks, plan, created_at, started_at, finished_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+ON CONFLICT (id) DO UPDATE
+SET state = excluded.state, cancel = excluded.cancel, plan = excluded.plan, started_at = excluded.started_at,
+    finished_at = excluded.finished_at;
+
+-- All but the plan, which never changes.
+-- name: set_command
+UPDATE commands SET state = ?2, cancel = ?3, started_at = ?4, finished_at = ?5 WHERE id = ?1;
+
+-- name: select_command
+SELECT id, kind, state, cancel, stacks, plan, created_at, started_at, finished_at FROM commands WHERE id = ?1;
+
+-- `?1` id below which they are wanted, empty: from the newest
+-- name: select_commands
+SELECT id, kind, state, cancel, stacks, '{}', created_at, started_at, finished_at FROM commands
+WHERE id < CASE ?1 WHEN '' THEN '~' ELSE ?1 END ORDER BY id DESC LIMIT ?2;
+
+-- name: select_unfinished_commands
+SELECT id, kind, state, cancel, stacks, plan, created_at, started_at, finished_at FROM commands
+WHERE state IN ('queued', 'running') ORDER BY id;
+
+-- `?1` how many are kept
+-- name: prune_operations
+DELETE FROM operations WHERE command IN (
+  SELECT id FROM commands WHERE id < (SELECT id FROM commands ORDER BY id DESC LIMIT 1 OFFSET ?1 - 1)
+  AND state NOT IN ('queued', 'running'));
+
+-- `?1` how many are kept
+-- name: prune_commands
+DELETE FROM commands WHERE id < (SELECT id FROM commands ORDER BY id DESC LIMIT 1 OFFSET ?1 - 1)
+AND state NOT IN ('queued', 'running');
+
+-- name: put_operation
+INSERT INTO operations (command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+ON CONFLICT (command, step) DO UPDATE
+SET state = excluded.state, phase = excluded.phase, job = excluded.job, epoch = excluded.epoch,
+    uncertain = excluded.uncertain, request_id = excluded.request_id, native_id = excluded.native_id,
+    code = excluded.code, message = excluded.message;
+
+-- name: select_operations
+SELECT command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message FROM operations
+WHERE command = ?1 ORDER BY step;
+
+-- name: select_operation_of
+SELECT command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message FROM operations
+WHERE job = ?1 AND job <> '';
