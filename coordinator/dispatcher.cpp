@@ -442,7 +442,7 @@ void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t cal
   end_flight(record);
   record.last_worker = worker;
   const auto* failed = std::get_if<Error>(&result);
-  if (failed == nullptr || error_traits(failed->code).applied == Applied::kNotApplied) {
+  if (failed == nullptr || error_traits(failed->code).applied != Applied::kUnknown) {
     record.uncertain = was_uncertain;  // how this attempt went is known
   }
   if (auto* error = std::get_if<Error>(&result)) {

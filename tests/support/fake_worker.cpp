@@ -5,6 +5,9 @@
 #include <stdexcept>
 
 #include <sodium.h>
+#include <nlohmann/json.hpp>
+
+#include "coordinator/store.h"
 
 namespace muster::test {
 
@@ -60,6 +63,54 @@ JobResult FakeSystem::answer(const Job& job) const {
   if (const auto* operation = std::get_if<ReadJob>(&job.operation)) return read(of_type, *operation);
   if (std::holds_alternative<InspectJob>(job.operation)) return inspection;
   return Error{Errc::kUnsupported, "only list, read and inspect", {}, 0};
+}
+
+JobResult FakeSystem::change(const Job& job) {
+  using Json = nlohmann::json;
+  auto& of_type = things[job.type];
+  const auto of_id = [&](const std::string& id) { return std::ranges::find(of_type, id, &Thing::id); };
+  const auto done = [](const Thing& thing) {
+    return MutationResult{MutationStatus::kSuccess, {}, thing.id, thing.uid, thing.properties, Millis(0)};
+  };
+  if (const auto* create = std::get_if<CreateJob>(&job.operation)) {
+    if (const auto known = made.find(create->idempotency_key); knows_keys && known != made.end()) {
+      const auto it = of_id(known->second);
+      if (it != of_type.end()) return done(*it);
+    }
+    auto properties = Json::parse(create->properties.json);
+    for (const auto& thing : of_type) {
+      if (Json::parse(thing.properties).value("name", Json()) == properties.value("name", Json())) {
+        return Error{Errc::kAlreadyExists, "the name is taken", {}, 0};
+      }
+    }
+    Thing thing;
+    thing.id = "made-" + std::to_string(next_id++);
+    thing.uid = "uid-" + thing.id;
+    thing.parent = create->parent ? create->parent->native_id : std::string();
+    properties["id"] = thing.id;
+    thing.properties = properties.dump();
+    made[create->idempotency_key] = thing.id;
+    return done(of_type.emplace_back(std::move(thing)));
+  }
+  if (const auto* update = std::get_if<UpdateJob>(&job.operation)) {
+    const auto it = of_id(update->native_id);
+    if (it == of_type.end()) return Error{Errc::kNotFound, "no such thing", {}, 0};
+    if (update->precondition.uid != it->uid || update->precondition.state_hash != hex(hash128(it->properties))) {
+      return Error{Errc::kConflict, "it is not as it was", {}, 0};
+    }
+    auto properties = Json::parse(update->desired.json);
+    properties["id"] = it->id;
+    it->properties = properties.dump();
+    return done(*it);
+  }
+  const auto& remove = std::get<DeleteJob>(job.operation);
+  const auto it = of_id(remove.native_id);
+  if (it == of_type.end()) return Error{Errc::kNotFound, "no such thing", {}, 0};
+  if (!remove.precondition.uid.empty() && remove.precondition.uid != it->uid) {
+    return Error{Errc::kConflict, "it is another thing", {}, 0};
+  }
+  of_type.erase(it);
+  return MutationResult{MutationStatus::kSuccess, {}, remove.native_id, {}, {}, Millis(0)};
 }
 
 Manifest make_manifest(const std::vector<std::pair<std::string, std::string>>& types, const std::string& ns) {
@@ -126,6 +177,8 @@ bool FakeWorker::turn() {
       on_control(decode<Control>(message.data).value(), reply);
     } else if (message.subscription == own_jobs_ || message.subscription == group_) {
       take_job(decode<Job>(message.data).value(), reply);
+    } else if (message.subject.ends_with(".ack")) {
+      acks.push_back(decode<ResultAck>(message.data).value());
     } else {
       answers.push_back(decode<AnnouncementReply>(message.data).value());
       if (accepted() && group_ == 0) {
@@ -146,6 +199,13 @@ void FakeWorker::on_control(const Control& control, const std::string& reply) {
   controls.push_back(control);
   if (const auto* cancel = std::get_if<Cancel>(&control.action)) {
     std::erase_if(held_, [&](const Held& held) { return held.job.token == cancel->job.token; });
+  } else if (const auto* go = std::get_if<Go>(&control.action)) {
+    const auto it =
+        std::ranges::find_if(held_, [&](const Held& held) { return held.claimed && held.job.token == go->job.token; });
+    if (it == held_.end()) return;
+    const Held claim = *it;
+    held_.erase(it);
+    begin_change(claim.job, claim.reply);
   } else if (std::holds_alternative<Drain>(control.action)) {
     draining = true;
   } else if (std::holds_alternative<SendManifest>(control.action)) {
@@ -178,18 +238,41 @@ void FakeWorker::take_job(const Job& job, const std::string& reply) {
     held_.push_back({job, reply});
   } else if (auto* result = std::get_if<JobResult>(&behaviour)) {
     send_reply(job, reply, std::move(*result));
+  } else if (is_mutation(job.operation)) {
+    send_reply(job, reply, Accepted{});
+    held_.push_back({job, reply, true});
   } else {
     send_reply(job, reply, system_.answer(job));
   }
 }
 
-void FakeWorker::release() {
-  for (const auto& held : std::exchange(held_, {})) send_reply(held.job, held.reply, system_.answer(held.job));
+void FakeWorker::begin_change(const Job& job, const std::string& reply) {
+  auto behaviour = on_go ? on_go(job) : Behaviour();
+  if (std::holds_alternative<Silent>(behaviour)) return;
+  if (std::holds_alternative<Hold>(behaviour)) {
+    held_.push_back({job, reply});
+    return;
+  }
+  auto* given = std::get_if<JobResult>(&behaviour);
+  send_reply(job, reply, given != nullptr ? std::move(*given) : system_.change(job), bus_->inbox() + ".ack");
 }
 
-void FakeWorker::send_reply(const Job& job, const std::string& reply, decltype(JobReply::body) body) {
+void FakeWorker::release() {
+  for (const auto& held : std::exchange(held_, {})) {
+    const bool change = is_mutation(held.job.operation);
+    send_reply(held.job, held.reply, change ? system_.change(held.job) : system_.answer(held.job),
+               change ? bus_->inbox() + ".ack" : std::string());
+  }
+}
+
+void FakeWorker::send_late(const Job& job, JobResult result) {
+  send_reply(job, subjects_.result(announcement.ns), std::move(result), bus_->inbox() + ".ack");
+}
+
+void FakeWorker::send_reply(const Job& job, const std::string& reply, decltype(JobReply::body) body,
+                            const std::string& ack_to) {
   const JobReply message{job.fleet, job.id, job.token, announcement.worker, job.attempt, 1, std::move(body)};
-  bus_->publish({reply, {}, encode(message), {}}).value();
+  bus_->publish({reply, ack_to, encode(message), {}}).value();
 }
 
 void FakeWorker::heartbeat() {

@@ -34,6 +34,12 @@ struct FakeSystem {
 
   /// What a plugin that keeps its contract would answer.
   [[nodiscard]] JobResult answer(const Job& job) const;
+  /// Does a change, and answers it: one key makes one object, names are unique in their type.
+  JobResult change(const Job& job);
+
+  std::map<std::string, std::string> made;  // ids by idempotency key
+  bool knows_keys = true;                   // false: a second create finds the name taken
+  int next_id = 1;
 };
 
 /// A manifest of types given as (name, parent).
@@ -60,7 +66,10 @@ class FakeWorker {
   [[nodiscard]] TimePoint next_due() const;
   /// Answers what is held.
   void release();
-  void send_reply(const Job& job, const std::string& reply, decltype(JobReply::body) body);
+  void send_reply(const Job& job, const std::string& reply, decltype(JobReply::body) body,
+                  const std::string& ack_to = {});
+  /// A change's result on the subject where any coordinator takes it.
+  void send_late(const Job& job, JobResult result);
 
   /// Jobs of one operation so far, in order.
   template <typename Operation>
@@ -77,22 +86,26 @@ class FakeWorker {
   Bytes manifest_bytes;           // what it sends as its manifest
   std::size_t manifest_part = 0;  // bytes of a part of it; 0: whole
   std::function<Behaviour(const Job&)> on_job;
-  bool alive = true;  // false: neither heartbeats nor answers
+  std::function<Behaviour(const Job&)> on_go;  // instead of doing a change that may be begun
+  bool alive = true;                           // false: neither heartbeats nor answers
   bool draining = false;
   bool persistent = false;  // announces itself each second until it is answered
   std::vector<AnnouncementReply> answers;
   std::vector<Job> jobs;
   std::vector<Control> controls;
+  std::vector<ResultAck> acks;
   int rollcalls = 0;
 
  private:
   struct Held {
     Job job;
     std::string reply;
+    bool claimed = false;  // a change that waits for its `go`
   };
   void on_control(const Control& control, const std::string& reply);
   void take_job(const Job& job, const std::string& reply);
   void heartbeat();
+  void begin_change(const Job& job, const std::string& reply);
 
   const Clock& clock_;
   const Subjects subjects_{"muster"};
