@@ -13,7 +13,10 @@
 #   otherwise                         -> reply `accepted` within 100 ms, name (id, token) in each heartbeat,
 #                                        reply `result` when done
 #   mutation                          -> reply `accepted`, then wait for Control.go with this token; act only if it
-#                                        comes within leaseMs of the receipt of the job on the worker's own clock
+#                                        comes within leaseMs of the receipt of the job on the worker's own clock, read
+#                                        right before acting. Make room for the result on disk before that: without
+#                                        room reply `result` with failure THROTTLING (nothing was done; others of the
+#                                        pool may). The result is kept and sent until it is acknowledged: reply.capnp
 #
 # Ids are subject tokens (no dots, spaces or wildcards), at most 64 bytes. JSON travels as UTF-8 text.
 # Durations are milliseconds. Everything is since version 1 unless it says otherwise.
@@ -108,7 +111,7 @@ struct UpdateJob {
   nativeId @1 :Text;
   prior @2 :Text;            # JSON, as last read
   desired @3 :Document;
-  patch @4 :Text;            # RFC 6902, prior -> desired
+  patch @4 :Text;            # RFC 6902, prior -> desired; has null where a secret of `desired` belongs
   precondition @5 :Precondition;
 }
 

@@ -21,8 +21,7 @@ struct Manifest {
 struct TypeDescriptor {
   name @0 :Text;                      # `PG::Table`, 3..196 bytes
   description @1 :Text;
-  schema @2 :Text;                    # JSON Schema of the properties; readOnly and writeOnly as in the standard, and
-                                      # x-muster-{secret,create-only,unordered,key,default} for the rest
+  schema @2 :Text;                    # JSON Schema of the properties; what it says of changes stands below
   parent @3 :Text;                    # type below whose objects this one is listed; may be itself; empty: root
   parentParameters @4 :List(ParentParameter); # sent with each List below a parent
   listGives @5 :ListGives;
@@ -35,6 +34,25 @@ struct TypeDescriptor {
   readBatch @12 :UInt32;              # ids in one Read, 1..1000; 0: the coordinator chooses
   examples @13 :List(Text);           # JSON objects
 }
+
+# What a type's schema says of changes. Keys of a property's schema:
+#   readOnly: true               the system's own: not declared, not compared
+#   writeOnly: true              is never read back: compared with what was declared before
+#   default: V                   what the system takes where nothing is declared, which is then no difference;
+#                                x-muster-default: V wins where JSON Schema's sense of it is another
+#   contentMediaType: "application/json"   a string that holds JSON, compared as JSON
+#   uniqueItems: true, x-muster-unordered: true   an array whose order means nothing
+#   x-muster-key: "name"         an array of objects that this property of theirs tells apart
+#   x-muster-create-only: true   cannot be changed: another value takes another object in place of this one
+#   x-muster-secret: true        a declaration gives it as a reference only (Document.secrets)
+# Keys of the schema itself, at its root:
+#   x-muster-identity: ["name"]  names of properties that identify an object within its target. What is there
+#                                with the declared values is adopted by a declaration; and so is found what a create of
+#                                unknown outcome has made. Without it only a declared native id adopts
+#   x-muster-replace: "create-first"   the new object is made before the old one is deleted. Without it the old one goes
+#                                first, as most systems do not hold two of one name
+# A type can be declared if it has `create`. Without `update` a difference is refused, but for one that takes another
+# object; without `delete` that is refused, too. Changes need `read`.
 
 struct ParentParameter {
   name @0 :Text;      # key in Parent.parameters

@@ -8,6 +8,19 @@
 #           limit is encoded once, cut into numbered parts, and each part sent as a JobReply of its own; the parts'
 #           bytes in order are the encoded reply. A missing part is a lost reply.
 #
+# The result of a mutation that was begun (whatever came of it after Control.go, failures too) is acknowledged:
+#   worker       has it on disk, then sends it to the job's reply subject, its inbox as the message's reply subject
+#                (in parts: of the last one)
+#   coordinator  answers a ResultAck to the reply subject of the message, once what it says is durable. A message
+#                without one wants no answer
+#   worker       without a final verdict within 2 s: the same bytes as a request to muster.result.<ns>, again after 2,
+#                4, 8, 16 s and then each 30 s; at once after a reconnect and when a coordinator accepts it; after its
+#                end by another worker of the pool on that machine. `worker` and `fleet` stay those of the dispatch
+# Everything else is sent once: reads, status, claims given back (nothing was done), the TIMEOUT of a mutation that
+# ignores its stop; what that comes to after all is sent like any result of a mutation, under the same token.
+# Members of queue group "coordinators" get parts at random: with several coordinators the server's payload limit must
+# hold a whole result of a mutation, 320 KiB.
+#
 # Everything is since version 1 unless it says otherwise.
 
 using Cxx = import "/capnp/c++.capnp";
@@ -88,9 +101,10 @@ struct ReadItem {
 struct MutationResult {
   status @0 :MutationStatus;
   requestId @1 :Text;       # inProgress, pending: what Status is asked with
-  nativeId @2 :Text;        # set on success
+  nativeId @2 :Text;        # set on success; that of the job, where the job names one. Holds no secret: a change whose
+                            # id would is answered with INTERNAL_FAILURE, which says that it was made
   uid @3 :Text;
-  properties @4 :Text;      # as read after the change; empty = not given
+  properties @4 :Text;      # JSON object as read after the change, at most 256 KiB; empty = not given, or larger
   retryAfterMs @5 :UInt32;  # when to ask for the status; 0 = the coordinator chooses
 }
 
@@ -113,7 +127,8 @@ struct CallResult {
 }
 
 struct ResultAck {
-  # Answer to a result on muster.result.<ns>. All but `later` are final: the worker forgets the result.
+  # Answer to a mutation's result, from either subject. All but `later` are final: the worker forgets the result. It may
+  # come again, or twice. It names the job and the token of the result: another one's changes nothing.
   jobId @0 :Text;
   token @1 :Text;
   verdict @2 :Verdict;

@@ -29,6 +29,16 @@ muster::Result<muster::Resource> read_thing(const muster::ReadRequest& request, 
   return muster::Resource{.properties = {{"secret", request.target.config.value("secret", "")}}};
 }
 
+muster::Result<muster::Mutation> create_thing(const muster::CreateRequest& request, muster::JobContext& context) {
+  const std::string name = request.properties.at("name");
+  context.log().info("creating {}", name);
+  if (name == "never-done") {
+    while (!context.stop_token().stop_requested()) std::this_thread::sleep_for(5ms);
+    return muster::failure(muster::Errc::kCancelled, "stopped");
+  }
+  return muster::Mutation({.native_id = name, .properties = request.properties});
+}
+
 [[noreturn]] void hang() {
   for (;;) pause();
 }
@@ -65,7 +75,8 @@ int main(int argc, char** argv) {
   muster::Worker worker({.name = "probe", .ns = "PROBE", .version = "1.0.0", .description = "Probes the worker SDK"});
   worker.type({.name = "PROBE::Thing", .list_gives = muster::ListGives::kProperties})
       .list(list_things)
-      .read(read_thing);
+      .read(read_thing)
+      .create(create_thing);
   const auto life = std::make_shared<Life>();
   worker.initialize([life](muster::InitializeContext& context) { return life->initialize(context); })
       .health([life](muster::Context& context) { return life->check(context); })

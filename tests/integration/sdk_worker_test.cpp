@@ -39,17 +39,18 @@ std::string slurp(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// muster-plugin-probe with its output in files; ends with this object.
+/// muster-plugin-probe with its output in files, and its state in the server's directory; ends with this object.
 class WorkerProcess {
  public:
   WorkerProcess(const NatsServer& server, std::vector<std::string> arguments,
-                const std::map<std::string, std::string>& environment = {})
+                std::map<std::string, std::string> environment = {})
       : out_(server.directory() / "worker.out"), log_(server.directory() / "worker.log") {
     arguments.insert(arguments.begin(), std::string(std::getenv("MUSTER_BIN_DIR")) + "/muster-plugin-probe");
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
     ::setenv("PROBE_SECRET", "s3cret-value", 1);
+    environment.emplace("MUSTER_STATE_DIR", state_of(server).string());
     for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
     pid_ = ::fork();
     if (pid_ != 0) {
@@ -70,6 +71,7 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
+  static std::filesystem::path state_of(const NatsServer& server) { return server.directory() / "state"; }
   void signal(int number) const { ::kill(pid_, number); }
   /// Its exit status; -1 when it does not end, or was killed.
   int wait() {
@@ -81,6 +83,13 @@ class WorkerProcess {
     }
     pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  void wait_for_log(const std::string& text) const {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (log().find(text) == std::string::npos) {
+      if (std::chrono::steady_clock::now() > end) throw std::runtime_error("not in the log: " + text);
+      std::this_thread::sleep_for(10ms);
+    }
   }
   [[nodiscard]] std::string out() const { return slurp(out_); }
   [[nodiscard]] std::string log() const { return slurp(log_); }
@@ -104,6 +113,7 @@ class Coordinator {
          {kSubjects.announces(), kSubjects.heartbeats(), kSubjects.replies(kCoordinator), bus_->inbox() + ".>"}) {
       bus_->subscribe(subject).value();
     }
+    bus_->subscribe(kSubjects.results(), kCoordinatorsGroup).value();
     bus_->flush(5s).value();
   }
 
@@ -117,6 +127,7 @@ class Coordinator {
       auto decoded = decode<T>(message.data).value();
       if (!wanted(decoded)) return false;
       last_reply_ = message.reply;
+      last_data_ = message.data;
       found = std::move(decoded);
       return true;
     });
@@ -138,9 +149,16 @@ class Coordinator {
     job.ns = "PROBE";
     job.target = Target{TargetId("t"), "target", std::move(config)};
     job.type = "PROBE::Thing";
+    job.lease = Millis{30'000};
     job.deadline = Millis{60'000};
     job.operation = std::move(operation);
     publish(kSubjects.job("PROBE", "default"), encode(job), reply_subject(token));
+  }
+  /// Lets a mutation that the worker has claimed begin.
+  void go(const std::string& token) {
+    const auto claimed = next<JobReply>(reply_subject(token));
+    if (!std::holds_alternative<Accepted>(claimed.body)) throw std::runtime_error("no claim of " + token);
+    publish(kSubjects.worker_control("PROBE", worker_), encode(Control{kFleet, Go{{claimed.job, claimed.token}}}));
   }
   JobResult result(const std::string& token) {
     const auto reply = next<JobReply>(reply_subject(token),
@@ -167,6 +185,7 @@ class Coordinator {
   }
   [[nodiscard]] const WorkerId& worker() const { return worker_; }
   [[nodiscard]] const std::string& last_reply() const { return last_reply_; }  // of what next() gave
+  [[nodiscard]] const std::string& last_data() const { return last_data_; }
 
  private:
   /// Turns the loop until a message satisfies; throws when patience ends.
@@ -189,7 +208,7 @@ class Coordinator {
 
   std::unique_ptr<NatsBus> bus_;
   std::vector<Message> arrived_;
-  std::string last_reply_;
+  std::string last_reply_, last_data_;
   WorkerId worker_;
 };
 
@@ -239,10 +258,7 @@ TEST_CASE("a worker started before its server and its coordinator waits for both
   const std::string url = server.url();
   server.stop();
   WorkerProcess process(server, {"--nats", url});
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (process.log().find("cannot connect") == std::string::npos && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(10ms);
-  }
+  process.wait_for_log("cannot connect");
   server.start();
   Coordinator coordinator(server);
   CHECK(coordinator.accept().plugin == "probe");
@@ -264,6 +280,75 @@ TEST_CASE("a worker survives its server, and announces the job that it still run
   coordinator.publish(kSubjects.worker_control("PROBE", coordinator.worker()),
                       encode(Control{kFleet, Cancel{{JobId("job-long"), Token("long")}}}));
   CHECK(std::get<Error>(coordinator.result("long")).code == Errc::kCancelled);
+}
+
+namespace {
+
+/// The results that workers of the default pool keep.
+std::vector<std::filesystem::path> results_in(const NatsServer& server) {
+  std::vector<std::filesystem::path> results;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(WorkerProcess::state_of(server))) {
+    if (entry.path().extension() == ".result") results.push_back(entry.path());
+  }
+  return results;
+}
+
+JobOperation create(const std::string& name) {
+  const Document properties{R"({"name":")" + name + R"(","secret":null})",
+                            {{"/secret", {{SecretPart::Kind::kEnv, "PROBE_SECRET"}}}}};
+  return CreateJob{"key-" + name, properties, {}};
+}
+
+}  // namespace
+
+TEST_CASE("a worker that is killed before its result is acknowledged has it delivered by the next one, as it was") {
+  NatsServer server;
+  Coordinator coordinator(server);
+  std::string said;
+  {
+    WorkerProcess process(server, {"--nats", server.url(), "--allow-env", "PROBE_*"});
+    coordinator.accept();
+    coordinator.dispatch("lost", create("never-done"));
+    coordinator.go("lost");
+    process.wait_for_log("creating never-done");
+    coordinator.dispatch("done", create("thing"));
+    coordinator.go("done");
+    const auto result = std::get<MutationResult>(coordinator.result("done"));
+    CHECK(result.native_id == "thing");
+    CHECK(result.properties == R"({"name":"thing","secret":"***"})");
+    CHECK_FALSE(coordinator.last_reply().empty());
+    said = coordinator.last_data();
+    process.signal(SIGKILL);
+    CHECK(process.wait() == -1);
+  }
+  CHECK(results_in(server).size() == 2);
+  WorkerProcess next(server, {"--nats", server.url()});
+  const Announcement announced = coordinator.accept();
+  const auto reply = coordinator.next<JobReply>(kSubjects.result("PROBE"));
+  CHECK(coordinator.last_data() == said);
+  CHECK(reply.worker != announced.worker);  // it says whose result it is
+  REQUIRE(results_in(server).size() == 1);
+  CHECK_THAT(next.log(), Catch::Contains("token=lost") && Catch::Contains("died before this change had a result"));
+  CHECK(said.find("s3cret") == std::string::npos);
+  CHECK(slurp(results_in(server).front()).find("s3cret") == std::string::npos);
+
+  coordinator.publish(coordinator.last_reply(), encode(ResultAck{reply.job, reply.token, Verdict::kCommitted, ""}));
+  next.signal(SIGTERM);
+  CHECK(next.wait() == 0);
+  CHECK(std::filesystem::is_empty(WorkerProcess::state_of(server) / "muster" / "PROBE" / "default"));
+}
+
+TEST_CASE("a worker without a state directory reads, refuses changes, and says what to do") {
+  NatsServer server;
+  Coordinator coordinator(server);
+  WorkerProcess process(server, {"--nats", server.url(), "--state-dir", "/dev/null/state"});
+  coordinator.accept();
+  coordinator.dispatch("create", create("thing"));
+  CHECK(std::get<Error>(coordinator.result("create")).code == Errc::kThrottling);
+  coordinator.dispatch("list", ListJob{});
+  CHECK(std::holds_alternative<ListResult>(coordinator.result("list")));
+  CHECK_THAT(process.log(),
+             Catch::Contains("refuses all changes") && Catch::Contains("--state-dir") && !Catch::Contains("creating"));
 }
 
 TEST_CASE("a rejected worker exits with 1 and its log says why") {
@@ -351,7 +436,7 @@ TEST_CASE("the command line of a plugin") {
   CHECK(run({"--version"}, 0).first == "muster-plugin-probe 1.0.0\n");
   const Json manifest = Json::parse(run({"--manifest"}, 0).first);
   CHECK(manifest["namespace"] == "PROBE");
-  CHECK(manifest["types"][0]["operations"] == Json{"list", "read"});
+  CHECK(manifest["types"][0]["operations"] == Json{"list", "read", "create"});
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--no-such-option"},
                                                 {"--slots", "0"},
                                                 {"--slots", "1025"},

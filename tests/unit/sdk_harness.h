@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "schema/codec.h"
+#include "sdk_memory_journal.h"
 #include "worker_sdk/src/worker_core.h"
 #include "worker_sdk/testing/fake_clock.h"
 #include "worker_sdk/testing/memory_bus.h"
@@ -37,7 +39,9 @@ class WorkerHarness {
     TimePoint at;
   };
 
-  explicit WorkerHarness(const Plugin& plugin, std::uint16_t slots = 2, SecretPolicy secrets = {})
+  /// `journal`   null: the worker has none
+  explicit WorkerHarness(const Plugin& plugin, std::uint16_t slots = 2, SecretPolicy secrets = {},
+                         std::shared_ptr<Journal> journal = std::make_shared<MemoryJournal>())
       : broker_(clock_, random_),
         worker_bus_(broker_.connect("worker")),
         bus_(broker_.connect("coordinator")),
@@ -48,13 +52,15 @@ class WorkerHarness {
                                   .host = "host",
                                   .pid = 7,
                                   .started = clock_.wall(),
-                                  .secrets = std::move(secrets)},
+                                  .secrets = std::move(secrets),
+                                  .journal = std::move(journal),
+                                  .clock = &clock_},
               plugin, *worker_bus_, random_, executor_, log_),
         ns_(plugin.info().ns) {
     log_->set_level(spdlog::level::debug);
     // Neither the worker's subjects nor answers to it: what a coordinator hears.
-    for (const std::string& subject :
-         {subjects_.announces(), subjects_.heartbeats(), subjects_.replies(coordinator_), bus_->inbox() + ".>"}) {
+    for (const std::string& subject : {subjects_.announces(), subjects_.heartbeats(), subjects_.replies(coordinator_),
+                                       subjects_.results(), bus_->inbox() + ".>"}) {
       bus_->subscribe(subject).value();
     }
   }
@@ -177,6 +183,15 @@ class WorkerHarness {
     return results.front();
   }
   [[nodiscard]] Error failed(std::string_view token) const { return std::get<Error>(result(token)); }
+  /// What was sent to any coordinator, and when.
+  [[nodiscard]] std::vector<Heard> resent() const {
+    std::vector<Heard> all;
+    std::copy_if(heard_.begin(), heard_.end(), std::back_inserter(all),
+                 [&](const Heard& it) { return it.subject == subjects_.result(ns_); });
+    return all;
+  }
+  /// Answers what was last heard on `subject`, a result.
+  void acknowledge(const std::string& subject, const ResultAck& ack) { send(last_reply_of(subject), encode(ack)); }
   template <typename Body>
   [[nodiscard]] std::size_t count(std::string_view token) const {
     const auto all = replies(token);

@@ -282,6 +282,120 @@ TEST_CASE("what a plugin does not have is UNSUPPORTED") {
   CHECK(std::get<InspectResult>(run(plugin, InspectJob{}, "")) == InspectResult{});
 }
 
+TEST_CASE("changes get what the job says, and their answers come back checked") {
+  Plugin plugin(info());
+  CreateRequest created;
+  UpdateRequest updated;
+  DeleteRequest removed;
+  StatusRequest asked;
+  plugin.type({.name = "TH::Thing"})
+      .read([](const ReadRequest&, JobContext&) { return Result<Resource>(not_found()); })
+      .create([&](const CreateRequest& request, JobContext&) -> Result<Mutation> {
+        created = request;
+        return Mutation::in_progress("request", {}, Millis{-5});
+      })
+      .update([&](const UpdateRequest& request, JobContext&) -> Result<Mutation> {
+        updated = request;
+        return Mutation(resource("", {{"n", 2}}, "uid"));
+      })
+      .remove([&](const DeleteRequest& request, JobContext&) -> Result<Mutation> {
+        removed = request;
+        return not_found("gone already");
+      })
+      .status([&](const StatusRequest& request, JobContext&) -> Result<Mutation> {
+        asked = request;
+        return Mutation(resource("made"));
+      });
+  using Status = MutationStatus;
+
+  CHECK(std::get<MutationResult>(
+            run(plugin, CreateJob{"key", {R"({"a":1})", {}}, Parent{"TH::Box", "box", R"({"k":"v"})"}})) ==
+        MutationResult{Status::kInProgress, "request", "", "", "", Millis{0}});
+  CHECK(created.properties == Json{{"a", 1}});
+  CHECK(created.idempotency_key == "key");
+  CHECK(created.parent->native_id == "box");
+  CHECK(created.parent->parameters == Json{{"k", "v"}});
+
+  CHECK(std::get<MutationResult>(
+            run(plugin, UpdateJob{"key", "x", R"({"n":1})", {R"({"n":2})", {}}, "[]", {"u", "h"}})) ==
+        MutationResult{Status::kSuccess, "", "x", "uid", R"({"n":2})", Millis{0}});
+  CHECK(updated.prior == Json{{"n", 1}});
+  CHECK(updated.desired == Json{{"n", 2}});
+  CHECK(updated.patch == Json::array());
+  CHECK(updated.precondition == Precondition{"u", "h"});
+
+  CHECK(std::get<MutationResult>(run(plugin, DeleteJob{"key", "x", {"u", ""}})) ==
+        MutationResult{Status::kSuccess, "", "x", "", "", Millis{0}});  // what is not there is deleted
+  CHECK(removed.precondition == Precondition{"u", ""});
+
+  CHECK(std::get<MutationResult>(run(plugin, StatusJob{"request", ""})) ==
+        MutationResult{Status::kSuccess, "", "made", "", "{}", Millis{0}});
+  CHECK(asked.request_id == "request");
+}
+
+TEST_CASE("a change that breaks the contract fails the job, and nobody takes it for not done") {
+  std::optional<Mutation> answer;
+  bool status = true;
+  JobOperation operation = CreateJob{"key", {}, {}};
+  SECTION("success without id") {
+    answer = Mutation(resource(""));
+  }
+  SECTION("deleted, where an object was to be made") {
+    answer = Mutation::deleted();
+  }
+  SECTION("deleted, where an object was to be changed") {
+    operation = UpdateJob{"key", "x", "{}", {}, "[]", {}};
+    answer = Mutation::deleted();
+  }
+  SECTION("another id than was asked for") {
+    operation = UpdateJob{"key", "x", "{}", {}, "[]", {}};
+    answer = Mutation(resource("y"));
+  }
+  SECTION("another id while in progress") {
+    operation = DeleteJob{"key", "x", {}};
+    answer = Mutation::in_progress("request", "y");
+  }
+  SECTION("in progress, and nobody can be asked") {
+    status = false;
+    answer = Mutation::in_progress("request");
+  }
+  SECTION("in progress without request id") {
+    answer = Mutation::in_progress("");
+  }
+  SECTION("a request id that is not UTF-8") {
+    answer = Mutation::in_progress("\xff");
+  }
+  SECTION("properties that are no JSON") {
+    answer = Mutation(resource("x", Properties::from_canonical("{no JSON}")));
+  }
+  SECTION("properties that are no object") {
+    answer = Mutation(resource("x", Properties::from_canonical("[1]")));
+  }
+  SECTION("an id of over 16 KiB") {
+    answer = Mutation(resource(std::string(16 * 1024 + 1, 'x')));
+  }
+  Plugin plugin(info());
+  Type& type = plugin.type({.name = "TH::Thing"});
+  type.create([&](const CreateRequest&, JobContext&) { return Result<Mutation>(*answer); })
+      .update([&](const UpdateRequest&, JobContext&) { return Result<Mutation>(*answer); })
+      .remove([&](const DeleteRequest&, JobContext&) { return Result<Mutation>(*answer); });
+  if (status) type.status([&](const StatusRequest&, JobContext&) { return Result<Mutation>(*answer); });
+  const Error error = failed(run(plugin, operation));
+  CHECK(error.code == Errc::kInternalFailure);
+  CHECK(error_traits(error.code).applied == Applied::kUnknown);
+  CHECK_THAT(error.message, Catch::StartsWith("plugin things, ") && Catch::Contains(" TH::Thing, job j: contract: "));
+}
+
+TEST_CASE("a precondition holds for the object that it names, in the state that it names") {
+  const Resource thing = resource("x", {{"n", 1}}, "uid");
+  CHECK_FALSE(violates({}, thing));
+  CHECK_FALSE(violates({"uid", ""}, thing));
+  CHECK(violates({"other", ""}, thing));
+  CHECK(violates({"", std::string(32, '0')}, thing));
+  // XXH3-128 of {"n":1}
+  CHECK_FALSE(violates({"uid", "8c507128b18ed42e233a7f8562048fe7"}, thing));
+}
+
 TEST_CASE("inspect gives system, filters and types") {
   Plugin plugin(info());
   plugin.type({.name = "TH::Thing"}).read([](const ReadRequest&, JobContext&) {

@@ -70,9 +70,12 @@ std::variant<WorkerOptions, int> parse_command_line(int argc, const char* const*
       ->capture_default_str()
       ->check(check(valid_namespace, "pool"));
   app.add_option("--slots", options.slots, "Jobs to run at once")->capture_default_str()->check(CLI::Range(1, 1024));
-  app.add_option("--data-dir", data_dir, "Where nats.url is looked for")
+  app.add_option("--data-dir", data_dir, "Where nats.url is looked for, and what the worker keeps")
       ->envname("MUSTER_DATA_DIR")
       ->capture_default_str();
+  app.add_option("--state-dir", options.state_dir,
+                 "Where results of changes wait until a coordinator has them; else `workers` in the data directory")
+      ->envname("MUSTER_STATE_DIR");
   app.add_option("--creds", options.nats.creds, "NATS credentials file")->check(CLI::ExistingFile);
   app.add_option("--nkey-seed", options.nats.nkey_seed, "File with an NKey seed")->check(CLI::ExistingFile);
   app.add_option("--inbox", options.nats.inbox, "What the subjects begin with on which answers come")
@@ -100,6 +103,7 @@ std::variant<WorkerOptions, int> parse_command_line(int argc, const char* const*
     return std::cout ? 0 : 1;
   }
   if (options.nats.url.empty()) options.nats.url = url_of_data_dir(data_dir);
+  if (options.state_dir.empty()) options.state_dir = data_dir / "workers";
   options.nats.name = program + " " + options.pool;
   options.log_level = verbose ? spdlog::level::debug : quiet ? spdlog::level::warn : spdlog::level::info;
   return options;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <variant>
 
@@ -18,6 +19,7 @@ struct WorkerOptions {
   std::string pool;
   std::uint16_t slots = 4;
   SecretPolicy secrets;
+  std::filesystem::path state_dir;
   spdlog::level::level_enum log_level = spdlog::level::info;
 };
 

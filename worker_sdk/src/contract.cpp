@@ -54,7 +54,7 @@ void shorten_message(std::string& message) {
   shorten(message, kMaxMessageBytes);
 }
 
-void shorten_messages(JobResult& result) {
+void fit_bounds(JobResult& result) {
   if (auto* error = std::get_if<Error>(&result)) {
     shorten_message(error->message);
   } else if (auto* page = std::get_if<ListResult>(&result)) {
@@ -66,11 +66,16 @@ void shorten_messages(JobResult& result) {
     for (ReadItem& answer : read->items) {
       if (auto* refused = std::get_if<Error>(&answer)) shorten_message(refused->message);
     }
+  } else if (auto* mutation = std::get_if<MutationResult>(&result)) {
+    if (mutation->properties.size() > kMaxPropertiesBytes) mutation->properties.clear();
   }
 }
 
 MutationResult checked(MutationResult result) {
   if (result.status == MutationStatus::kSuccess) {
+    if (!result.properties.empty() && !Json::accept(result.properties)) {  // changes are few: they are looked at
+      throw ContractViolation("properties of " + quote(result.native_id) + " that are no JSON object in UTF-8");
+    }
     Item item = checked_item({std::move(result.native_id), {}, std::move(result.uid)}, std::move(result.properties));
     result.native_id = std::move(item.native_id);
     result.uid = std::move(item.uid);

@@ -21,9 +21,9 @@ InspectResult checked(Inspection inspection);
 MutationResult checked(MutationResult result);
 Error checked(Error error);
 
-/// Cuts the messages of a result, between characters, to the protocol's 4 KiB. Not done by checked(): a secret that is
-/// cut in two is not found any more.
-void shorten_messages(JobResult& result);
+/// Makes a result fit the protocol: messages are cut, between characters, to 4 KiB, and properties of a change that are
+/// over 256 KiB left out: they are read. Not done by checked(): a secret that is cut in two is not found any more.
+void fit_bounds(JobResult& result);
 void shorten_message(std::string& message);
 
 /// `text` for people: where it is not UTF-8, percent-encoded.

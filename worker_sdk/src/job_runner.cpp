@@ -8,12 +8,15 @@
 
 #include "contract.h"
 #include "redacting_log.h"
+#include "schema/codec.h"
+#include "schema/utf8.h"
 
 namespace muster {
 namespace {
 
 constexpr Millis kConfigTtl{60'000};
 constexpr std::size_t kMaxConfigs = 256;
+constexpr Millis kRefusedFor{5000};  // a hint: what keeps a worker from changes seldom passes at once
 
 class RunningContext final : public JobContext {
  public:
@@ -45,27 +48,110 @@ class RunningContext final : public JobContext {
   std::unique_ptr<spdlog::logger> log_;
 };
 
+/// What of the operation may hold secrets.
+Document* document_of(JobOperation& operation) {
+  if (auto* create = std::get_if<CreateJob>(&operation)) return &create->properties;
+  if (auto* update = std::get_if<UpdateJob>(&operation)) return &update->desired;
+  return nullptr;
+}
+
+/// What the job says in plain of names: what it names is no secret on the bus.
+std::string known_of(const Job& job) {
+  if (const auto* create = std::get_if<CreateJob>(&job.operation)) {
+    return create->properties.json + (create->parent ? "\n" + create->parent->native_id : "");
+  }
+  if (const auto* update = std::get_if<UpdateJob>(&job.operation)) return update->native_id;
+  if (const auto* remove = std::get_if<DeleteJob>(&job.operation)) return remove->native_id;
+  if (const auto* status = std::get_if<StatusJob>(&job.operation)) {
+    return status->native_id + "\n" + status->request_id;
+  }
+  return {};
+}
+
 }  // namespace
 
-JobRunner::JobRunner(const Plugin& plugin, SecretPolicy secrets, std::shared_ptr<spdlog::logger> log)
-    : plugin_(plugin), secrets_(std::move(secrets)), log_(std::move(log)) {}
+JobReply reply_of(const Job& job, const WorkerId& worker, const Outcome& outcome) {
+  return {job.fleet, job.id, job.token, worker, job.attempt, outcome.calls, outcome.result};
+}
 
-Outcome JobRunner::run(const Job& job, std::stop_token stop, TimePoint deadline, TimePoint now) {
+Error refused(std::string why) {
+  Error error = throttled(std::move(why) + "; nothing was done", kRefusedFor);
+  shorten_message(error.message);
+  return error;
+}
+
+JobRunner::JobRunner(const Plugin& plugin, SecretPolicy secrets, std::shared_ptr<spdlog::logger> log, Keeping keeping)
+    : plugin_(plugin), secrets_(std::move(secrets)), log_(std::move(log)), keeping_(std::move(keeping)) {}
+
+Outcome JobRunner::run(const Job& job, const Permit& permit, TimePoint now) {
   auto config = config_of(job.target, now);
   if (!config) return {std::move(config.error()), 0};
-  const Config& resolved = **config;
-  RunningContext context(job, std::move(stop), deadline, resolved.redactor, *log_);
-  Outcome outcome{plugin_.run(job, resolved.value, context), 0};
+  if (is_mutation(job.operation)) return run_mutation(job, **config, permit, now);
+  return call(job, **config, (*config)->redactor, permit);
+}
+
+Outcome JobRunner::call(const Job& job, const Config& config, const Redactor& redactor, const Permit& permit) const {
+  RunningContext context(job, permit.stop, permit.deadline, redactor, *log_);
+  Outcome outcome{plugin_.run(job, config.value, context), 0};
   outcome.calls = std::max(context.calls(), 1U);
-  resolved.redactor.redact(outcome.result);
-  shorten_messages(outcome.result);
+  redactor.redact(outcome.result, known_of(job));
+  fit_bounds(outcome.result);
   return outcome;
+}
+
+Outcome JobRunner::run_mutation(const Job& job, const Config& config, const Permit& permit, TimePoint now) {
+  auto filled = fill(job, config.redactor, now);
+  if (!filled) return {std::move(filled.error()), 0};
+  Journal& journal = *keeping_.journal;
+  if (auto room = journal.begin(job.token); !room) {
+    log_->error("job={} token={} refused, for its result could not be kept: {}", job.id.value, job.token.value,
+                room.error().message);
+    return {refused("this worker cannot keep the result of a change: " + room.error().message), 0};
+  }
+  // As late as can be: the process may have been stopped since the loop looked.
+  if (keeping_.clock->now() >= permit.lease_end) {
+    journal.remove(job.token);
+    return {refused("the lease ended before the change was begun"), 0};
+  }
+  Outcome outcome = call(filled->job, config, filled->redactor, permit);
+  auto* error = std::get_if<Error>(&outcome.result);
+  if (error != nullptr && error->code == Errc::kCancelled && permit.stop.stop_requested()) error->code = *permit.why;
+  if (auto kept = journal.finish(job.token, encode(reply_of(job, keeping_.worker, outcome))); !kept) {
+    log_->error(
+        "job={} token={} is done, and its result is not on disk: it is lost if this process ends before a "
+        "coordinator has it: {}",
+        job.id.value, job.token.value, kept.error().message);
+  }
+  return outcome;
+}
+
+Result<JobRunner::Filled> JobRunner::fill(const Job& job, const Redactor& redactor, TimePoint now) {
+  Filled filled{job, redactor};
+  Document* document = document_of(filled.job.operation);
+  if (document == nullptr) return filled;
+  auto resolved = resolve(*document, secrets_);
+  if (!resolved) {
+    shorten_message(resolved.error().message);  // it names a reference, of any length
+    return std::move(resolved.error());
+  }
+  if (document->secrets.empty()) return filled;
+  if (!std::all_of(resolved->secrets.begin(), resolved->secrets.end(), valid_utf8)) {
+    return invalid_request("a secret of the declared properties is not UTF-8");
+  }
+  *document = {resolved->value.dump(), {}};
+  const Redactor secrets(resolved->secrets);
+  filled.redactor.add(secrets);
+  const std::lock_guard lock(mutex_);
+  declared_.emplace_back(now + kConfigTtl, secrets);
+  while (declared_.size() > kMaxConfigs || declared_.front().first <= now) declared_.pop_front();
+  return filled;
 }
 
 Redactor JobRunner::redactor() {
   Redactor all = credentials_;
   const std::lock_guard lock(mutex_);
   for (const auto& [id, cached] : cache_) all.add(cached.config->redactor);
+  for (const auto& [expires, secrets] : declared_) all.add(secrets);
   return all;
 }
 

@@ -293,6 +293,10 @@ std::optional<JobResult> Plugin::mutate(const Type& type, const Job& job, const 
     if (done->status_ != MutationStatus::kSuccess && !type.status_) {
       throw ContractViolation("a change in progress, and the type has no status function");
     }
+    if (done->gone_ &&
+        (std::holds_alternative<CreateJob>(job.operation) || std::holds_alternative<UpdateJob>(job.operation))) {
+      throw ContractViolation("an object that was to be there is answered as deleted");
+    }
     MutationResult result{.status = done->status_,
                           .request_id = std::move(done->request_id_),
                           .native_id = std::move(done->resource_.native_id),

@@ -50,6 +50,12 @@ bool Redactor::finds_in(std::string_view text) const {
                      [&](const std::string& needle) { return text.find(needle) != std::string_view::npos; });
 }
 
+bool Redactor::tells(std::string_view text, std::string_view known) const {
+  return std::any_of(needles_.begin(), needles_.end(), [&](const std::string& needle) {
+    return text.find(needle) != std::string_view::npos && known.find(needle) == std::string_view::npos;
+  });
+}
+
 void Redactor::redact(std::string& text) const {
   for (const std::string& needle : needles_) {
     for (auto at = text.find(needle); at != std::string::npos; at = text.find(needle, at + kMask.size())) {
@@ -132,7 +138,7 @@ void Redactor::redact(MatchFilter& filter) const {
   }
 }
 
-void Redactor::redact(JobResult& result) const {
+void Redactor::redact(JobResult& result, std::string_view known) const {
   if (empty()) return;
   if (auto* error = std::get_if<Error>(&result)) {
     redact(error->message);
@@ -148,6 +154,14 @@ void Redactor::redact(JobResult& result) const {
       if (auto* refused = std::get_if<Error>(&answer)) redact(refused->message);
     }
   } else if (auto* mutation = std::get_if<MutationResult>(&result)) {
+    if (tells(mutation->native_id, known) || tells(mutation->request_id, known)) {
+      // Not a code that says that nothing was done: the object is there, or on its way.
+      result = failure(
+          Errc::kInternalFailure,
+          "the change was made or begun, and its native id or request id contains a secret, which does not leave "
+          "the worker. Look at the object where it is, and give it a name without a secret");
+      return;
+    }
     if (finds_in(mutation->uid)) mutation->uid.clear();
     redact_json(mutation->properties);
   } else if (auto* inspection = std::get_if<InspectResult>(&result)) {

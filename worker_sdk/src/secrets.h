@@ -53,14 +53,17 @@ class Redactor {
   /// JSON text stays JSON: keys, strings and numbers are looked at as values, however they are escaped.
   void redact_json(JsonText& json) const;
   /// Everything in a result. Ids are never altered, for an altered id is another object: a listed object with a secret
-  /// in its id becomes a problem, a uid is dropped.
-  void redact(JobResult& result) const;
+  /// in its id becomes a problem, a uid is dropped. The result of a change whose id holds a secret becomes an error.
+  /// `known`   what the job said in plain, where nothing is secret that is found in it
+  void redact(JobResult& result, std::string_view known = {}) const;
 
  private:
   [[nodiscard]] bool redact_value(Json& value) const;
   void redact(ListResult& page) const;
   void redact(Item& item) const;
   void redact(MatchFilter& filter) const;
+  /// Whether `text` holds a secret that `known` does not.
+  [[nodiscard]] bool tells(std::string_view text, std::string_view known) const;
   void sort();
 
   std::vector<std::string> needles_;  // longest first, so that one that contains another goes as a whole

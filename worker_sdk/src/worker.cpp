@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -13,6 +14,7 @@
 
 #include "command_line.h"
 #include "executor.h"
+#include "journal.h"
 #include "muster/worker.h"
 #include "stop_signals.h"
 #include "worker_core.h"
@@ -61,15 +63,42 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-WorkerCore::Options core_options(const WorkerOptions& options, const Clock& clock, Random& random) {
+bool changes_anything(const Plugin& plugin) {
+  const Manifest manifest = plugin.manifest();
+  return std::any_of(manifest.types.begin(), manifest.types.end(), [](const TypeDescriptor& type) {
+    return std::any_of(type.operations.begin(), type.operations.end(), [](Operation operation) {
+      return operation == Operation::kCreate || operation == Operation::kUpdate || operation == Operation::kDelete;
+    });
+  });
+}
+
+/// Null where there is none: the worker serves all but changes.
+std::shared_ptr<Journal> open_journal(const Plugin& plugin, const WorkerOptions& options, const WorkerId& worker,
+                                      const std::shared_ptr<spdlog::logger>& log) {
+  if (!changes_anything(plugin)) return nullptr;
+  const auto pool = options.state_dir / options.prefix / plugin.info().ns / options.pool;
+  auto journal = FileJournal::open(pool, worker, log);
+  if (journal) return std::move(*journal);
+  log->error(
+      "refuses all changes, for their results cannot be kept: {}. Start the worker again with a directory that it may "
+      "write: --state-dir, or MUSTER_STATE_DIR",
+      journal.error().message);
+  return nullptr;
+}
+
+WorkerCore::Options core_options(const Plugin& plugin, const WorkerOptions& options, const Clock& clock, Random& random,
+                                 const std::shared_ptr<spdlog::logger>& log) {
+  const WorkerId id(make_token(random));
   return {.subjects = Subjects(options.prefix),
-          .id = WorkerId(make_token(random)),
+          .id = id,
           .pool = options.pool,
           .slots = options.slots,
           .host = host_name(),
           .pid = static_cast<std::uint32_t>(getpid()),
           .started = clock.wall(),
-          .secrets = options.secrets};
+          .secrets = options.secrets,
+          .journal = open_journal(plugin, options, id, log),
+          .clock = &clock};
 }
 
 /// The loop: what has come, what has ended, what is due.
@@ -96,7 +125,7 @@ int serve(const Plugin& plugin, const WorkerOptions& options, const std::shared_
   const SystemClock clock;
   SystemRandom random;
   ThreadExecutor executor(options.slots + 1U, [&] { bus->wake(); });  // one for the functions of the plugin's life
-  WorkerCore core(core_options(options, clock, random), plugin, *bus, random, executor, log);
+  WorkerCore core(core_options(plugin, options, clock, random, log), plugin, *bus, random, executor, log);
   if (auto started = core.start(clock.now()); !started) {
     log->error("cannot subscribe: {}", started.error().message);
     return 1;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <stdexcept>
 #include <utility>
 
 #include "replies.h"
@@ -25,6 +26,18 @@ constexpr Millis kComplainInterval{1000};
 constexpr Millis kHealthInterval{10'000};
 constexpr Millis kCleanupLimit{4000};
 constexpr std::size_t kRecentTokens = 4096;
+
+// Results of mutations
+constexpr Millis kAckWait{2000};          // for the first acknowledgement, and after the first time it was asked for
+constexpr Millis kMaxAckWait{30'000};     // it doubles until then
+constexpr Millis kRepeatGap{500};         // a reconnect and each coordinator's answer say that it is time
+constexpr std::size_t kResendBatch = 16;  // of at most 320 KiB, in
+constexpr Millis kResendPause{50};        // so that a coordinator that comes back is not flooded
+constexpr Millis kAckGrace{1000};         // at the end of a drain; the journal remembers what it leaves
+constexpr Millis kTakeOverInterval{30'000};
+constexpr const char* kAckSubject = ".ack.";  // below the inbox; then the token
+constexpr std::size_t kMaxUnacked = 1000;
+constexpr std::size_t kMaxUnackedBytes = 64 * 1024 * 1024;
 
 std::string sha256_hex(std::string_view bytes) {
   unsigned char hash[crypto_hash_sha256_BYTES];
@@ -86,11 +99,14 @@ WorkerCore::WorkerCore(Options options, const Plugin& plugin, Bus& bus, Random& 
       random_(random),
       executor_(executor),
       log_(std::move(log)),
-      runner_(std::make_shared<JobRunner>(plugin, options_.secrets, log_)),
+      runner_(std::make_shared<JobRunner>(plugin, options_.secrets, log_,
+                                          JobRunner::Keeping{options_.journal, options_.clock, options_.id})),
       manifest_(encode(plugin.manifest())),
       manifest_hash_(sha256_hex(manifest_)),
       service_(describe(options_, plugin.info())),
-      life_(plugin, options_.secrets, runner_, executor, log_) {}
+      life_(plugin, options_.secrets, runner_, executor, log_) {
+  if (options_.journal && options_.clock == nullptr) throw std::logic_error("a journal, and no clock");
+}
 
 // ---- Membership
 
@@ -108,6 +124,7 @@ Result<void> WorkerCore::start(TimePoint now) {
     *id = *subscribed;
   }
   if (auto started = service_.start(bus_); !started) return started;
+  if (options_.journal) take_over(now);
   life_.initialize(now);
   tick_initialize(now);
   return {};
@@ -141,6 +158,11 @@ void WorkerCore::announce(TimePoint now) {
   announce_at_ = now + kAnnounceInterval;
 }
 
+void WorkerCore::on_inbox(const Message& message, TimePoint now) {
+  if (message.subject.starts_with(bus_.inbox() + kAckSubject)) return on_ack(message, now);
+  on_announcement_reply(message, now);
+}
+
 void WorkerCore::on_announcement_reply(const Message& message, TimePoint now) {
   if (message.no_responders || ending()) return;  // no coordinator yet: asked again in a second
   auto reply = decode<AnnouncementReply>(message.data);
@@ -156,6 +178,7 @@ void WorkerCore::on_accepted(const AnnouncementReply& reply, TimePoint now) {
   announce_at_ = TimePoint::max();
   backoff_ = Millis{0};
   fleet_ = reply.fleet;
+  hurry(now);
   if (state_ != State::kAnnouncing) return;
   const std::string subject = options_.subjects.job(plugin_.info().ns, options_.pool);
   auto joined = bus_.subscribe(subject, kWorkersGroup);
@@ -198,6 +221,7 @@ void WorkerCore::watch_connection(TimePoint now) {
   if (connections == connections_) return;
   connections_ = connections;
   announce_at_ = std::min(announce_at_, now + Millis(random_.below(kRollcallSpreadMs + 1)));
+  hurry(now);
 }
 
 void WorkerCore::send_heartbeat(TimePoint now) {
@@ -241,6 +265,7 @@ void WorkerCore::drain(TimePoint now, std::optional<Millis> limit) {
   if (state_ == State::kDraining) return;
   log_->info("draining worker={} jobs={}", options_.id.value, slots_.size());
   state_ = State::kDraining;
+  take_over_at_ = TimePoint::max();
   if (!fleet_.empty()) heartbeat_at_ = now;
   leave_at_ = group_ ? now + kLeaveDelay : now;
 }
@@ -260,8 +285,8 @@ void WorkerCore::tick_drain(TimePoint now) {
     log_->warn("gives up jobs that do not stop worker={} jobs={}", options_.id.value, slots_.size());
     return end(State::kDrained, now);
   }
-  if (!group_ && stuck_slots() == slots_.size()) {
-    log_->info("drained worker={}", options_.id.value);
+  if (!group_ && stuck_slots() == slots_.size() && !waits_for_acks(now)) {
+    log_->info("drained worker={} results={}", options_.id.value, unacked_.size());
     end(State::kDrained, now);
   }
 }
@@ -297,6 +322,9 @@ TimePoint WorkerCore::next_due() const {
   TimePoint due = std::min({announce_at_, heartbeat_at_, check_at_, leave_at_, stop_all_at_, give_up_at_,
                             service_.next_due(), life_.next_due()});
   for (const auto& [token, slot] : slots_) due = std::min(due, slot.next_due());
+  if (ending() || state_ == State::kInitializing) return due;
+  due = std::min({due, take_over_at_, ack_until_});
+  for (const auto& [token, result] : unacked_) due = std::min(due, std::max(result.due, resend_at_));
   return due;
 }
 
@@ -316,6 +344,7 @@ void WorkerCore::tick(TimePoint now) {
     log_->error("every slot is stuck worker={} slots={}", options_.id.value, options_.slots);
     return end(State::kStuck, now);
   }
+  tick_results(now);
   tick_health(now);
   tick_heartbeat(now);
   if (state_ == State::kDraining) tick_drain(now);
@@ -326,7 +355,7 @@ void WorkerCore::handle(const Message& message, TimePoint now) {
   if (id == own_jobs_ || id == group_) return on_job(message, now);
   if (id == control_) return on_control(message, now);
   if (id == rollcall_) return on_rollcall(message, now);
-  if (id == inbox_) return on_announcement_reply(message, now);
+  if (id == inbox_) return on_inbox(message, now);
   service_.handle(message, now, random_);
 }
 
@@ -364,6 +393,9 @@ void WorkerCore::on_job(const Message& message, TimePoint now) {
   if (auto refused = refusal(*job)) {
     ++counters_.foreign;
     return reply_to(*job, reply, JobResult(std::move(*refused)), 0);
+  }
+  if (is_mutation(job->operation)) {
+    if (auto full = no_room()) return reply_to(*job, reply, JobResult(std::move(*full)), 0);
   }
   log_->debug("job={} token={} attempt={} operation={} type={}", job->id.value, job->token.value, job->attempt,
               operation_name(job->operation), job->type);
@@ -407,8 +439,10 @@ void WorkerCore::begin(Slot& slot, TimePoint now) {
   slot.phase = Slot::Phase::kRunning;
   slot.begun = now;
   slot.stop = std::stop_source();
-  auto run = [runner = runner_, job = slot.job, stop = slot.stop.get_token(), deadline = slot.deadline, now] {
-    return runner->run(*job, stop, deadline, now);
+  slot.why = std::make_shared<std::atomic<Errc>>(Errc::kCancelled);
+  Permit permit{slot.stop.get_token(), slot.deadline, slot.received + slot.job->lease, slot.why};
+  auto run = [runner = runner_, job = slot.job, permit = std::move(permit), now] {
+    return runner->run(*job, permit, now);
   };
   executor_.submit({slot.job->token, std::move(run)});
 }
@@ -421,6 +455,7 @@ bool WorkerCore::stop(Slot& slot, Error why, TimePoint now) {
   if (slot.phase == Slot::Phase::kRunning) {
     slot.phase = Slot::Phase::kStopping;
     slot.stopped = now;
+    *slot.why = why.code;
     slot.stop_error = std::move(why);
     slot.stop.request_stop();
   }
@@ -461,8 +496,10 @@ void WorkerCore::complete(const Token& token, Outcome outcome, TimePoint now) {
     log_->log(bug ? spdlog::level::warn : spdlog::level::debug, "job={} token={} failed code={}: {}",
               slot.job->id.value, token.value, errc_name(error->code), error->message);
   }
-  const bool evidence = error == nullptr && is_mutation(slot.job->operation);  // of a change: never dropped
-  if (slot.phase == Slot::Phase::kRunning || evidence) {
+  if (is_mutation(slot.job->operation)) {  // evidence, however late
+    const JobReply reply = reply_of(*slot.job, options_.id, outcome);
+    send(keep(envelope(reply), encode(reply)), slot.reply, now);
+  } else if (slot.phase == Slot::Phase::kRunning) {
     answer(slot, std::move(outcome.result), outcome.calls);
   } else if (slot.phase == Slot::Phase::kStopping) {
     answer(slot, slot.stop_error, outcome.calls);
@@ -515,6 +552,96 @@ void WorkerCore::send_manifest(const Message& message, const FleetId& fleet, con
   reply_to(asked, reply, ManifestBytes{manifest_}, 0);
 }
 
+// ---- Results of mutations
+
+std::optional<Error> WorkerCore::no_room() const {
+  if (!options_.journal) return refused("this worker has no state directory to keep the result of a change in");
+  if (unacked_.size() < kMaxUnacked && unacked_bytes_ < kMaxUnackedBytes) return std::nullopt;
+  return refused("no coordinator has acknowledged the last " + std::to_string(unacked_.size()) +
+                 " results of this worker");
+}
+
+WorkerCore::Unacknowledged& WorkerCore::keep(const JobReply& ids, Bytes reply) {
+  Unacknowledged& result = unacked_[ids.token];
+  unacked_bytes_ += reply.size() - result.reply.size();
+  result = {ids, std::move(reply), TimePoint::min(), TimePoint::max(), kAckWait};
+  return result;
+}
+
+void WorkerCore::send(Unacknowledged& result, const std::string& subject, TimePoint now) {
+  auto parts = in_parts(result.ids, result.reply, bus_.status().max_payload);
+  for (Bytes& part : parts) {
+    const bool last = &part == &parts.back();  // the answer is one to the whole
+    publish(subject, last ? bus_.inbox() + kAckSubject + result.ids.token.value : "", std::move(part));
+  }
+  result.sent = now;
+  result.due = now + result.wait;
+}
+
+void WorkerCore::on_ack(const Message& message, TimePoint now) {
+  if (message.no_responders) return;  // nobody there: it is sent again in any case
+  auto ack = decode<ResultAck>(message.data);
+  if (!ack) return malformed("acknowledgement of a result", ack.error(), now);
+  const auto found = unacked_.find(ack->token);
+  if (found == unacked_.end() || found->second.ids.job != ack->job || ack->verdict == Verdict::kLater) return;
+  if (ack->verdict == Verdict::kRefused) {
+    log_->warn("job={} token={} the coordinator refuses the result: {}", ack->job.value, ack->token.value, ack->reason);
+  } else {
+    log_->debug("job={} token={} acknowledged", ack->job.value, ack->token.value);
+  }
+  options_.journal->remove(ack->token);
+  unacked_bytes_ -= found->second.reply.size();
+  unacked_.erase(found);
+}
+
+void WorkerCore::hurry(TimePoint now) {
+  if (fleet_.empty()) return;
+  for (auto& [token, result] : unacked_) {
+    const bool fresh = result.sent != TimePoint::min() && now - result.sent < kRepeatGap;
+    result.due = std::min(result.due, fresh ? result.sent + kRepeatGap : now);
+    result.wait = kAckWait;
+  }
+}
+
+void WorkerCore::take_over(TimePoint now) {
+  take_over_at_ = now + kTakeOverInterval;
+  const Journal::Room room{kMaxUnacked - std::min(kMaxUnacked, unacked_.size()),
+                           kMaxUnackedBytes - std::min(kMaxUnackedBytes, unacked_bytes_)};
+  for (Journal::Kept& kept : options_.journal->take_over(room)) {
+    const auto reply = decode<JobReply>(kept.reply);
+    if (!reply || reply->token != kept.token) {  // of a newer worker, which may come back for it
+      log_->error("token={} the result of a worker that has died is not understood, and stays", kept.token.value);
+      continue;
+    }
+    Unacknowledged& result = keep(envelope(*reply), std::move(kept.reply));
+    if (!fleet_.empty()) result.due = now;  // else once a coordinator is there
+  }
+}
+
+void WorkerCore::tick_results(TimePoint now) {
+  if (now >= take_over_at_) take_over(now);
+  if (now < resend_at_) return;
+  std::size_t sent = 0;
+  for (auto& [token, result] : unacked_) {
+    if (now < result.due) continue;
+    if (sent++ == kResendBatch) {
+      resend_at_ = now + kResendPause;
+      return;
+    }
+    send(result, options_.subjects.result(plugin_.info().ns), now);
+    result.wait = std::min(result.wait * 2, kMaxAckWait);
+  }
+}
+
+bool WorkerCore::waits_for_acks(TimePoint now) {
+  if (unacked_.empty() || fleet_.empty()) return false;
+  if (ack_until_ == TimePoint::max()) {
+    ack_until_ = std::min(now + kAckGrace, give_up_at_);
+    hurry(now);
+  }
+  return now < ack_until_;
+}
+
 // ---- Answers
 
 void WorkerCore::answer(const Slot& slot, JobResult result, std::uint32_t calls) {
@@ -548,6 +675,8 @@ MicroService::Stats WorkerCore::stats() const {
       {"state", state_name(state_)},      {"slots", options_.slots},      {"free", free_slots()},
       {"stuck", stuck_slots()},           {"busy", counters_.busy},       {"duplicates", counters_.duplicates},
       {"malformed", counters_.malformed}, {"foreign", counters_.foreign}, {"unsent", counters_.unsent}};
+  stats.data["journal"] = nullptr;  // there is none
+  if (options_.journal) stats.data["journal"] = {{"results", unacked_.size()}, {"bytes", unacked_bytes_}};
   return stats;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -15,6 +16,7 @@
 
 #include "executor.h"
 #include "job_runner.h"
+#include "journal.h"
 #include "lifecycle.h"
 #include "muster/worker.h"
 #include "schema/messages.h"
@@ -52,6 +54,8 @@ class WorkerCore {
     std::uint32_t pid = 0;
     WallTime started;
     SecretPolicy secrets;
+    std::shared_ptr<Journal> journal;  // null: mutations are refused
+    const Clock* clock = nullptr;      // with a journal; read by the executor's threads; outlives their work
   };
 
   /// What $SRV.STATS shows beside the requests.
@@ -100,14 +104,25 @@ class WorkerCore {
     Phase phase = Phase::kRunning;
     bool accepted = false;  // has been said
     std::stop_source stop{std::nostopstate};
+    std::shared_ptr<std::atomic<Errc>> why;  // set before `stop` is
     TimePoint stopped;
     Error stop_error;  // the answer, once it is stopped
 
     [[nodiscard]] TimePoint next_due() const;
   };
 
+  /// The result of a mutation that no coordinator has acknowledged.
+  struct Unacknowledged {
+    JobReply ids;  // without body
+    Bytes reply;   // encoded
+    TimePoint sent = TimePoint::min();
+    TimePoint due = TimePoint::max();  // to be sent again
+    Millis wait{0};                    // from then until the next time
+  };
+
   // Membership
   void announce(TimePoint now);
+  void on_inbox(const Message& message, TimePoint now);
   void on_announcement_reply(const Message& message, TimePoint now);
   void on_accepted(const AnnouncementReply& reply, TimePoint now);
   void on_rejected(const Rejection& rejection, TimePoint now);
@@ -144,6 +159,19 @@ class WorkerCore {
   void on_cancel(const Running& running, TimePoint now);
   void send_manifest(const Message& message, const FleetId& fleet, const SendManifest& request);
   [[nodiscard]] Slot* find(const Running& running);
+
+  // Results of mutations, until they are acknowledged
+  /// What keeps this worker from mutations, if anything does.
+  [[nodiscard]] std::optional<Error> no_room() const;
+  Unacknowledged& keep(const JobReply& ids, Bytes reply);
+  void send(Unacknowledged& result, const std::string& subject, TimePoint now);
+  void on_ack(const Message& message, TimePoint now);
+  /// All of them are sent again, as soon as that does not repeat what was just said.
+  void hurry(TimePoint now);
+  void take_over(TimePoint now);
+  void tick_results(TimePoint now);
+  /// At the end of a drain, when nothing else is left to wait for.
+  [[nodiscard]] bool waits_for_acks(TimePoint now);
 
   // Answers
   void answer(const Slot& slot, JobResult result, std::uint32_t calls);
@@ -183,9 +211,14 @@ class WorkerCore {
   TimePoint leave_at_ = TimePoint::max();
   TimePoint stop_all_at_ = TimePoint::max();
   TimePoint give_up_at_ = TimePoint::max();
+  TimePoint take_over_at_ = TimePoint::max();
+  TimePoint resend_at_ = TimePoint::min();    // not before it are results sent again
+  TimePoint ack_until_ = TimePoint::max();    // a drained worker waits for acknowledgements
   TimePoint complain_at_ = TimePoint::min();  // not before it is the next malformed message logged
 
   std::map<Token, Slot> slots_;
+  std::map<Token, Unacknowledged> unacked_;
+  std::size_t unacked_bytes_ = 0;
   std::deque<Token> recent_order_;
   std::unordered_set<Token> recent_;
   Counters counters_;

@@ -79,4 +79,11 @@ std::vector<ReadItem> read_all(const Plugin& plugin, std::string_view type, cons
   return run<ReadResult>(plugin, job_of(plugin, type, ReadJob{std::move(native_ids)}), config).items;
 }
 
+Result<MutationResult> change(const Plugin& plugin, std::string_view type, const Json& config, JobOperation operation) {
+  FakeContext context;
+  JobResult result = plugin.run(job_of(plugin, type, std::move(operation)), config, context);
+  if (auto* error = std::get_if<Error>(&result)) return std::move(*error);
+  return std::move(std::get<MutationResult>(result));
+}
+
 }  // namespace muster::testing

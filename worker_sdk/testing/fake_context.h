@@ -69,4 +69,7 @@ ListResult list_all(const Plugin& plugin, std::string_view type, const Json& con
 std::vector<ReadItem> read_all(const Plugin& plugin, std::string_view type, const Json& config,
                                std::vector<std::string> native_ids);
 
+/// Runs one create, update, delete or status, through the same checks as a job.
+Result<MutationResult> change(const Plugin& plugin, std::string_view type, const Json& config, JobOperation operation);
+
 }  // namespace muster::testing

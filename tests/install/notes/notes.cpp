@@ -29,7 +29,9 @@ namespace {
 
 constexpr const char* kNoteSchema = R"({
   "type": "object",
-  "properties": {"name": {"type": "string", "readOnly": true}, "text": {"type": "string"}}
+  "properties": {"name": {"type": "string", "x-muster-create-only": true}, "text": {"type": "string"}},
+  "required": ["name"],
+  "x-muster-identity": ["name"]
 })";
 
 fs::path notes_dir(const muster::TargetInfo& target) {
@@ -60,16 +62,22 @@ muster::Result<muster::Resource> read_note(const muster::ReadRequest& request, m
 }  // namespace
 
 void add_notes(muster::Plugin& plugin) {
-  plugin.type({.name = "NOTES::Note", .schema = kNoteSchema}).list(list_notes).read(read_note);
+  add_changes(plugin.type({.name = "NOTES::Note", .schema = kNoteSchema}).list(list_notes).read(read_note));
 }
 // end: note
 
-muster::Result<std::string> read_text(const muster::TargetInfo& target, const std::string& note) {
+muster::Result<fs::path> path_of(const muster::TargetInfo& target, const std::string& note) {
   const std::string name = muster::percent_decode(note);
   const fs::path path = notes_dir(target) / name;
   if (name.find('/') != std::string::npos || fs::is_directory(path)) return muster::not_found("no note: " + note);
-  std::ifstream file(path);
-  if (!file) return muster::from_errno(errno, "open " + path.string());
+  return path;
+}
+
+muster::Result<std::string> read_text(const muster::TargetInfo& target, const std::string& note) {
+  const auto path = path_of(target, note);
+  if (!path) return path.error();
+  std::ifstream file(*path);
+  if (!file) return muster::from_errno(errno, "open " + path->string());
   std::ostringstream text;
   text << file.rdbuf();
   return muster::percent_encode(text.str());  // properties are UTF-8, whatever a file holds

@@ -42,6 +42,47 @@ TEST_CASE("notes are listed and read") {
 }
 // end: test
 
+// guide: change-test
+TEST_CASE("notes are created, changed and deleted, each once") {
+  const Notes notes;
+  const auto change = [&](const muster::JobOperation& operation) {
+    return muster::testing::change(notes.plugin, "NOTES::Note", notes.config, operation);
+  };
+  const muster::CreateJob create{"key-1", {R"({"name":"home","text":"sweep"})", {}}, {}};
+  CHECK(change(create).value().native_id == "home");
+  CHECK(change(create).error().code == muster::Errc::kAlreadyExists);
+
+  const muster::JsonText prior = R"({"name":"home","text":"sweep"})", desired = R"({"name":"home","text":"dust"})";
+  const muster::JsonText patch = R"([{"op":"replace","path":"/text","value":"dust"}])";
+  const muster::Precondition another_state{"", std::string(32, '0')};
+  const muster::UpdateJob update{"key-2", "home", prior, {desired, {}}, patch, {}};
+  CHECK(change(muster::UpdateJob{"key-2", "home", prior, {desired, {}}, patch, another_state}).error().code ==
+        muster::Errc::kConflict);
+  CHECK(change(update).value().properties == desired);
+
+  CHECK(change(muster::DeleteJob{"key-3", "home", another_state}).error().code == muster::Errc::kConflict);
+  CHECK(change(muster::DeleteJob{"key-3", "home", {}}));
+  CHECK(change(muster::DeleteJob{"key-3", "home", {}}));  // what is not there is deleted
+  CHECK(change(update).error().code == muster::Errc::kNotFound);
+  CHECK(std::filesystem::is_empty(notes.directory));
+}
+// end: change-test
+
+TEST_CASE("nothing outside of the directory is made a note, and no draft is left") {
+  const Notes notes;
+  notes.write("home", "sweep");
+  const auto create = [&](const std::string& name) {
+    const muster::Json properties{{"name", name}, {"text", "dust"}};
+    return muster::testing::change(notes.plugin, "NOTES::Note", notes.config,
+                                   muster::CreateJob{"key", {properties.dump(), {}}, {}});
+  };
+  for (const char* name : {"../home", "a/b", "..", ".", ""}) {
+    CHECK(create(name).error().code == muster::Errc::kInvalidRequest);
+  }
+  CHECK(create("home").error().code == muster::Errc::kAlreadyExists);
+  CHECK(std::distance(std::filesystem::directory_iterator(notes.directory), {}) == 1);
+}
+
 TEST_CASE("nothing outside of the directory is a note") {
   const Notes notes;
   for (const auto& answer :

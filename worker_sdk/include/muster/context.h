@@ -17,8 +17,8 @@ class Context {
  public:
   virtual ~Context() = default;
   /// Set when nobody waits for the call any longer: it was cancelled, its deadline has come, or the worker ends. Return
-  /// soon; whatever is returned then is dropped. Callbacks registered with it run on the thread that keeps the worker's
-  /// leases: they must not block.
+  /// soon; whatever is returned then is dropped, but for what came of a change. Callbacks registered with it run on the
+  /// thread that keeps the worker's leases: they must not block.
   [[nodiscard]] virtual std::stop_token stop_token() const = 0;
   [[nodiscard]] virtual std::chrono::steady_clock::time_point deadline() const = 0;
   /// Logger whose lines say what they belong to; resolved secrets and credentials are redacted.
