@@ -76,8 +76,17 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return z ^ (z >> 31);
 }
 
+std::uint64_t mix_text(std::uint64_t hash, std::string_view text) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return mix(hash, text.size());
+}
+
 double unit(std::uint64_t hash) {
   return static_cast<double>(hash >> 11) * 0x1.0p-53;
+}
+
+std::string thing_type(std::uint32_t type) {
+  return "FAKE::Cloud::Thing" + std::to_string(type);
 }
 
 std::chrono::microseconds Latency::of(std::uint64_t hash) const {
@@ -193,6 +202,15 @@ Resource Cloud::part(Thing parent, std::uint32_t index) const {
   resource.properties =
       Properties::from_canonical(properties({hash, index, 0, std::move(name), thing_name(parent), filtered(parent)}));
   return resource;
+}
+
+std::optional<Resource> Cloud::find(std::string_view type, std::string_view id) const {
+  if (type == kPartType) {
+    const auto part_found = find_part(id);
+    return part_found ? std::optional(part(part_found->first, part_found->second)) : std::nullopt;
+  }
+  const auto found = find_thing(id);
+  return found && thing_type(found->type) == type ? std::optional(thing(*found)) : std::nullopt;
 }
 
 std::string Cloud::properties(const Shape& shape) const {

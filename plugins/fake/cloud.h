@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,8 @@
 namespace muster::fake {
 
 inline constexpr std::uint32_t kMaxTypes = 16;
+inline constexpr char kPartType[] = "FAKE::Cloud::Part";
+std::string thing_type(std::uint32_t type);
 inline constexpr double kMaxLatencyMs = 3'600'000;
 
 /// How long calls take, in milliseconds. Uniform from `low` to `high` (equal ones: always as long), or lognormal with
@@ -26,6 +29,18 @@ struct Latency {
 
   /// Of the call that `hash` stands for; the same for the same hash.
   [[nodiscard]] std::chrono::microseconds of(std::uint64_t hash) const;
+};
+
+inline constexpr std::uint32_t kSettleMs = 2'000;  // what the types announce; a config's consistency_ms is below it
+
+/// How calls of one operation go wrong; each rate is drawn for itself, anew for each call.
+struct Failures {
+  double before = 0, after = 0;  // an error, without having acted or after it
+  Errc code = Errc::kServiceUnavailable;
+  double crash_before = 0, crash_after = 0;  // the worker process kills itself
+  Latency hang_before_ms, hang_after_ms;
+  double hang_rate = 1;   // of both
+  bool stubborn = false;  // hangs on when the call is stopped
 };
 
 /// A target's config; meaning and bounds of each key stand in its JSON Schema (schemas.h).
@@ -51,6 +66,11 @@ struct Config {
   double appear_share = 0;
   std::vector<std::string> fail_types;
   std::string state;
+  Latency async_ms;
+  std::uint32_t consistency_ms = 0;
+  std::map<std::string, Failures, std::less<>> fail;  // by operation: create, update, delete, status, read
+  std::map<std::string, Errc, std::less<>> fail_names;
+  bool unique_names = true;
 };
 
 /// The `index`-th thing of a type that there ever was.
@@ -81,6 +101,9 @@ class Cloud {
   [[nodiscard]] std::optional<std::pair<Thing, std::uint32_t>> find_part(std::string_view id) const;
   [[nodiscard]] Resource part(Thing parent, std::uint32_t index) const;
 
+  /// The thing or part of that type and id.
+  [[nodiscard]] std::optional<Resource> find(std::string_view type, std::string_view id) const;
+
  private:
   struct Shape;
   [[nodiscard]] std::uint64_t hash_of(Thing thing) const;
@@ -97,6 +120,8 @@ class Cloud {
 
 /// A well mixed hash of two numbers (splitmix64).
 std::uint64_t mix(std::uint64_t a, std::uint64_t b);
+/// Of a hash and a text (FNV-1a): the same in every process.
+std::uint64_t mix_text(std::uint64_t hash, std::string_view text);
 /// Of a hash, a number in [0, 1).
 double unit(std::uint64_t hash);
 

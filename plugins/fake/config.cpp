@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -10,8 +11,9 @@ namespace {
 /// Takes keys off a JSON object and remembers the first mistake.
 class Reader {
  public:
-  explicit Reader(const Json& json) : json_(json) {
-    if (!json.is_object()) mistake_ = invalid_request("config: must be an object");
+  /// `where`   what the object is, for messages: `config`, or a key below it
+  explicit Reader(const Json& json, std::string where = "config") : json_(json), where_(std::move(where)) {
+    if (!json.is_object()) mistake_ = invalid_request(where_ + ": must be an object");
   }
 
   template <typename Number>
@@ -78,6 +80,43 @@ class Reader {
     field = value->get<std::vector<std::string>>();
   }
 
+  void code(const std::string& key, Errc& field) {
+    const auto* value = take(key);
+    if (value == nullptr) return;
+    for (auto number = static_cast<std::uint16_t>(Errc::kNotFound); number <= kLastCode; ++number) {
+      if (*value == errc_name(Errc{number})) return void(field = Errc{number});
+    }
+    fail(key, "must be the name of an error code, as SERVICE_UNAVAILABLE");
+  }
+
+  /// An object, whose keys `read` takes.
+  void object(const std::string& key, const std::function<void(Reader&, const Json&)>& read) {
+    const auto* value = take(key);
+    if (value == nullptr) return;
+    Reader inner(*value, where_ + "." + key);
+    read(inner, *value);
+    if (auto mistake = inner.mistake(); mistake && !mistake_) mistake_ = std::move(mistake);
+  }
+
+  void failures(const std::string& key, std::map<std::string, Failures, std::less<>>& fields) {
+    object(key, [&](Reader& reader, const Json&) {
+      auto& field = fields[key];
+      reader.share("before", field.before);
+      reader.share("after", field.after);
+      reader.code("code", field.code);
+      reader.share("crash_before", field.crash_before);
+      reader.share("crash_after", field.crash_after);
+      reader.latency("hang_before_ms", field.hang_before_ms);
+      reader.latency("hang_after_ms", field.hang_after_ms);
+      reader.share("hang_rate", field.hang_rate);
+      reader.flag("stubborn", field.stubborn);
+    });
+  }
+
+  void fail(const std::string& key, const std::string& what) {
+    if (!mistake_) mistake_ = invalid_request(where_ + "." + key + ": " + what);
+  }
+
   /// Call it last: what nobody took is a mistake, too.
   std::optional<Error> mistake() {
     if (json_.is_object()) {
@@ -103,11 +142,10 @@ class Reader {
     return found == json_.end() ? nullptr : &*found;
   }
 
-  void fail(const std::string& key, const std::string& what) {
-    if (!mistake_) mistake_ = invalid_request("config." + key + ": " + what);
-  }
+  static constexpr auto kLastCode = static_cast<std::uint16_t>(Errc::kTargetChanged);
 
   const Json& json_;
+  std::string where_;
   std::set<std::string, std::less<>> known_;
   std::optional<Error> mistake_;
 };
@@ -135,6 +173,21 @@ Result<Config> Config::parse(const Json& json) {
   reader.share("appear_share", config.appear_share);
   reader.texts("fail_types", config.fail_types);
   reader.text("state", config.state);
+  if (!config.state.empty() && config.state.front() != '/') reader.fail("state", "must be an absolute path");
+  reader.latency("async_ms", config.async_ms);
+  reader.number("consistency_ms", config.consistency_ms, 0, kSettleMs - 1);
+  reader.object("fail", [&](Reader& operations, const Json&) {
+    for (const auto* operation : {"create", "update", "delete", "status", "read"})
+      operations.failures(operation, config.fail);
+  });
+  reader.object("fail_names", [&](Reader& names, const Json& codes) {
+    if (!codes.is_object()) return;
+    for (const auto& [name, code] : codes.items()) names.code(name, config.fail_names[name]);
+  });
+  reader.flag("unique_names", config.unique_names);
+  for (const auto* key : {"async_ms", "consistency_ms", "fail", "fail_names", "unique_names"}) {
+    if (config.state.empty() && json.contains(key)) reader.fail(key, "needs config.state");
+  }
   if (auto mistake = reader.mistake()) return *mistake;
   return config;
 }

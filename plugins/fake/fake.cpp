@@ -5,43 +5,21 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string_view>
 
 #include "cloud.h"
 #include "schemas.h"
+#include "writes.h"
 
 namespace muster::fake {
 namespace {
 
 constexpr std::size_t kPageBytes = 4 << 20;  // more properties than this go into no page
 constexpr Millis kRetryAfter{100};
-constexpr char kPartType[] = "FAKE::Cloud::Part";
-
-std::string thing_type(std::uint32_t type) {
-  return "FAKE::Cloud::Thing" + std::to_string(type);
-}
+constexpr char kWrittenToken = 'w';  // page tokens of the things that were written begin with it
 
 enum Draw : std::uint64_t { kLatency, kThrottle, kFail };
-
-/// Waits for as long as the call takes. False: stopped before.
-bool take_time(std::chrono::microseconds latency, const std::stop_token& stop) {
-  if (latency.count() > 0) {
-    std::mutex mutex;
-    std::condition_variable_any never;
-    std::unique_lock lock(mutex);
-    never.wait_for(lock, stop, latency, [] { return false; });
-  }
-  return !stop.stop_requested();
-}
-
-/// FNV-1a: the same in every process.
-std::uint64_t mix_text(std::uint64_t hash, std::string_view text) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-  return mix(hash, text.size());
-}
 
 // What a call asks, as a number: the same for the job that repeats it.
 
@@ -60,11 +38,31 @@ std::uint64_t question(std::uint64_t seed, const InspectRequest&) {
   return mix_text(seed, "inspect");
 }
 
+std::uint64_t question(std::uint64_t seed, const CreateRequest& request) {
+  return mix_text(mix_text(mix_text(seed, "create"), request.type), request.idempotency_key);
+}
+
+std::uint64_t question(std::uint64_t seed, const UpdateRequest& request) {
+  return mix_text(mix_text(mix_text(seed, "update"), request.native_id), request.idempotency_key);
+}
+
+std::uint64_t question(std::uint64_t seed, const DeleteRequest& request) {
+  return mix_text(mix_text(mix_text(seed, "delete"), request.native_id), request.idempotency_key);
+}
+
+std::uint64_t question(std::uint64_t seed, const StatusRequest& request) {
+  return mix_text(mix_text(seed, "status"), request.request_id);
+}
+
 /// The service in front of the cloud: slow, at times overloaded or down. The seed and the question say how long a call
 /// takes; whether it fails also depends on how often this process was asked, so that it can succeed when it is
 /// repeated.
 class Service {
  public:
+  explicit Service(WallClock clock) : clock_(std::move(clock)) {}
+
+  [[nodiscard]] std::int64_t now() const { return clock_(); }
+
   /// What every call begins with: the config of the target, after the wait and the draws.
   template <typename Request>
   Result<Config> enter(const Request& request, JobContext& context) {
@@ -82,35 +80,91 @@ class Service {
   }
 
  private:
+  WallClock clock_;
   std::array<std::atomic<std::uint64_t>, 4096> times_asked_{};  // by hash; those that share a place share the count
 };
 
-/// A page of the resources that `make` makes of the numbers from `first` to `end` - 1. Page tokens are the number to go
-/// on with.
-template <typename Make>
-Result<ListPage> paged(const Config& config, const ListRequest& request, std::uint64_t first, std::uint64_t end,
-                       Make make) {
-  const auto& token = request.page_token;
-  std::uint64_t next = 0;
-  const auto [rest, error] = std::from_chars(token.data(), token.data() + token.size(), next);
-  if (!token.empty() && (error != std::errc{} || rest != token.data() + token.size())) {
-    return invalid_request("no page token of this plugin: " + token);
-  }
-  next = std::max(next, first);
-  std::uint64_t size = std::min<std::uint64_t>(config.page, std::max<std::size_t>(1, kPageBytes / (config.bytes + 1)));
-  if (request.page_size > 0) size = std::min<std::uint64_t>(size, request.page_size);
-  if (next >= end) return ListPage{};
-  const auto last = next + std::min(size, end - next);
+/// What a listing that comes page by page goes through: numbers of computed resources, then rows of written ones.
+class Lister {
+ public:
+  /// `parent`   native id; empty for things
+  Lister(const Config& config, const ListRequest& request, std::optional<State>& state, std::int64_t now,
+         std::string_view parent)
+      : config_(config), request_(request), state_(state), now_(now), parent_(parent) {}
 
-  ListPage page;
-  page.items.reserve(last - next);
-  for (; next < last; ++next) {
-    page.items.push_back(make(next));
+  /// A page of the resources that `make` makes of the numbers from `first` to `end` - 1, and what was written.
+  template <typename Make>
+  Result<ListPage> page(std::uint64_t first, std::uint64_t end, Make make) {
+    std::string_view token = request_.page_token;
+    const bool computed = token.empty() || token.front() != kWrittenToken;
+    if (!computed) token.remove_prefix(1);
+    std::uint64_t next = 0;
+    const auto [rest, error] = std::from_chars(token.data(), token.data() + token.size(), next);
+    if (!token.empty() && (error != std::errc{} || rest != token.data() + token.size())) {
+      return invalid_request("no page token of this plugin: " + request_.page_token);
+    }
+    std::uint64_t size =
+        std::min<std::uint64_t>(config_.page, std::max<std::size_t>(1, kPageBytes / (config_.bytes + 1)));
+    if (request_.page_size > 0) size = std::min<std::uint64_t>(size, request_.page_size);
+
+    ListPage page;
+    std::uint64_t taken = 0;
+    if (computed) {
+      next = std::max(next, first);
+      taken = next < end ? std::min(size, end - next) : 0;
+      page.items.reserve(taken);
+      for (const auto last = next + taken; next < last; ++next) page.items.push_back(make(next));
+      if (state_ && state_->overlays(request_.type)) put_overlays(page.items);
+    }
+    if (computed && next < end) {
+      page.next_page_token = std::to_string(next);
+    } else if (state_) {
+      add_written(page, computed ? 0 : static_cast<std::int64_t>(next), size - taken);
+    }
     // No text at all means "not given": such a resource is read.
-    if (!config.list_properties) page.items.back().properties = Properties::from_canonical("");
+    if (!config_.list_properties) {
+      for (auto& item : page.items) item.properties = Properties::from_canonical("");
+    }
+    return page;
   }
-  if (last < end) page.next_page_token = std::to_string(last);
-  return page;
+
+ private:
+  /// Computed ones that somebody changed or deleted.
+  void put_overlays(std::vector<Resource>& items) {
+    std::erase_if(items, [&](Resource& item) {
+      const auto object = state_->find(request_.type, item.native_id);
+      if (object) item.properties = Properties::from_canonical(object->properties);
+      return object && !object->readable(now_);
+    });
+  }
+
+  void add_written(ListPage& page, std::int64_t after, std::uint64_t room) {
+    const auto objects = state_->list(now_, after, request_.type, parent_, room + 1);
+    std::size_t bytes = 0;
+    for (const auto& object : objects) {
+      if (room-- == 0 || bytes > kPageBytes) {
+        page.next_page_token = kWrittenToken + std::to_string(after);
+        return;
+      }
+      page.items.push_back(object.resource());
+      bytes += object.properties.size();
+      after = object.seq;
+    }
+  }
+
+  const Config& config_;
+  const ListRequest& request_;
+  std::optional<State>& state_;
+  std::int64_t now_;
+  std::string_view parent_;
+};
+
+/// The state of a cloud that has one.
+Result<std::optional<State>> open_state(const Config& config, const TargetInfo& target) {
+  if (config.state.empty()) return std::optional<State>();
+  auto state = State::open(config.state, target);
+  if (!state) return state.error();
+  return std::optional(std::move(*state));
 }
 
 bool fails(const Config& config, const std::string& type) {
@@ -122,8 +176,10 @@ Result<ListPage> list_things(Service& service, std::uint32_t type, const ListReq
   if (!config) return config.error();
   if (fails(*config, request.type)) return access_denied(request.type + " is closed to this account");
   if (type >= config->types) return ListPage{};
+  auto state = open_state(*config, request.target);
+  if (!state) return state.error();
   const Cloud cloud(*config);
-  return paged(*config, request, cloud.first(), cloud.end(), [&](std::uint64_t index) {
+  return Lister(*config, request, *state, service.now(), "").page(cloud.first(), cloud.end(), [&](std::uint64_t index) {
     return cloud.thing({type, index});
   });
 }
@@ -133,47 +189,96 @@ Result<ListPage> list_parts(Service& service, const ListRequest& request, JobCon
   if (!config) return config.error();
   if (fails(*config, request.type)) return access_denied(request.type + " is closed to this account");
   if (!request.parent) return invalid_request(request.type + " is listed below a " + thing_type(0));
+  auto state = open_state(*config, request.target);
+  if (!state) return state.error();
   const Cloud cloud(*config);
-  const auto parent = cloud.find_thing(request.parent->native_id);
-  if (!parent || parent->type != 0) return not_found("no thing " + request.parent->native_id);
-  if (request.parent->parameters != Json{{"thing", cloud.thing_name(*parent)}}) {
-    return invalid_request("the list parameter `thing` is not the name of " + request.parent->native_id);
+  const auto& id = request.parent->native_id;
+  const auto parent = cloud.find_thing(id);
+  const auto written = *state ? (*state)->find(thing_type(0), id) : std::nullopt;
+  const bool computed = parent && parent->type == 0;
+  const bool there = written ? written->readable(service.now()) && (computed || !written->computed) : computed;
+  if (!there) return not_found("no thing " + id);
+  if (!written && request.parent->parameters != Json{{"thing", cloud.thing_name(*parent)}}) {
+    return invalid_request("the list parameter `thing` is not the name of " + id);
   }
-  return paged(*config, request, 0, config->children,
-               [&](std::uint64_t index) { return cloud.part(*parent, static_cast<std::uint32_t>(index)); });
+  return Lister(*config, request, *state, service.now(), id)
+      .page(0, computed ? config->children : 0,
+            [&](std::uint64_t index) { return cloud.part(*parent, static_cast<std::uint32_t>(index)); });
 }
 
-/// Answers each id with `find(cloud, id)`, an optional resource.
-template <typename Find>
-std::vector<Result<Resource>> read_all(Service& service, const ReadManyRequest& request, JobContext& context,
-                                       Find find) {
+std::vector<Result<Resource>> read(Service& service, const ReadManyRequest& request, JobContext& context) {
+  const auto all = [&](const Error& error) {
+    return std::vector<Result<Resource>>(request.native_ids.size(), Result<Resource>(error));
+  };
   const auto config = service.enter(request, context);
-  if (!config) return {request.native_ids.size(), Result<Resource>(config.error())};
+  if (!config) return all(config.error());
+  auto state = open_state(*config, request.target);
+  if (!state) return all(state.error());
+  std::optional<Call> call;  // reads that go well anyway are not worth a line in the log
+  if (config->fail.contains("read")) {
+    const auto key = "read-" + std::to_string(question(config->seed, request));
+    const auto first = request.native_ids.empty() ? std::string() : request.native_ids.front();
+    call.emplace(**state, *config, service.now(), CallInfo{"read", request.type, first, {}, key}, context.stop_token());
+    if (const auto error = call->before()) return all(*error);
+    call->done("done", first);
+  }
   const Cloud cloud(*config);
   std::vector<Result<Resource>> answers;
   answers.reserve(request.native_ids.size());
   for (const auto& id : request.native_ids) {
-    auto found = find(cloud, id);
+    std::optional<Resource> found;
+    if (!*state) {
+      found = cloud.find(request.type, id);
+    } else if (const auto object = find(**state, cloud, request.type, id); object && object->readable(service.now())) {
+      found = object->resource();
+    }
     answers.push_back(found ? Result<Resource>(std::move(*found)) : not_found("no " + request.type + " " + id));
+  }
+  if (call) {
+    if (const auto error = call->after()) return all(*error);
   }
   return answers;
 }
 
-std::vector<Result<Resource>> read_things(Service& service, std::uint32_t type, const ReadManyRequest& request,
-                                          JobContext& context) {
-  return read_all(service, request, context, [&](const Cloud& cloud, const std::string& id) -> std::optional<Resource> {
-    const auto thing = cloud.find_thing(id);
-    if (!thing || thing->type != type) return std::nullopt;
-    return cloud.thing(*thing);
-  });
+/// Every change: `act(config, now, request, context)` behind the service, for clouds that have a state.
+template <typename Request, typename Act>
+Result<Mutation> change(Service& service, const Request& request, JobContext& context, Act act) {
+  const auto config = service.enter(request, context);
+  if (!config) return config.error();
+  if (config->state.empty()) {
+    return unsupported("this cloud is only computed; changes need config.state, a path that its workers share");
+  }
+  for (std::uint32_t type = config->types; type < kMaxTypes; ++type) {
+    if (request.type == thing_type(type)) return invalid_request("config.types: this cloud has no " + request.type);
+  }
+  return act(*config, service.now(), request, context);
 }
 
-std::vector<Result<Resource>> read_parts(Service& service, const ReadManyRequest& request, JobContext& context) {
-  return read_all(service, request, context, [](const Cloud& cloud, const std::string& id) -> std::optional<Resource> {
-    const auto part = cloud.find_part(id);
-    if (!part) return std::nullopt;
-    return cloud.part(part->first, part->second);
-  });
+void add_changes(Type& type, const std::shared_ptr<Service>& service) {
+  type.create([service](const CreateRequest& request, JobContext& context) {
+        return change(*service, request, context, create);
+      })
+      .update([service](const UpdateRequest& request, JobContext& context) {
+        return change(*service, request, context, update);
+      })
+      .remove([service](const DeleteRequest& request, JobContext& context) {
+        return change(*service, request, context, fake::remove);
+      })
+      .status([service](const StatusRequest& request, JobContext& context) {
+        return change(*service, request, context, status);
+      });
+}
+
+/// A part has what a thing has, and its thing.
+JsonText part_schema() {
+  auto schema = Json::parse(kThingSchema);
+  schema["properties"]["thing"] = {
+      {"type", "string"},
+      {"description", "The thing that it is a part of: its native id, or the name of a computed one"},
+      {"x-muster-create-only", true}};
+  schema["required"].push_back("thing");
+  schema["x-muster-identity"] = {"thing", "name"};
+  return schema.dump();
 }
 
 Result<Inspection> inspect(Service& service, const InspectRequest& request, JobContext& context) {
@@ -185,7 +290,7 @@ Result<Inspection> inspect(Service& service, const InspectRequest& request, JobC
     inspection.filters.push_back({{}, {TagMatch{{"Temp"}, "true"}}, FilterAction::kExclude});
   }
   for (std::uint32_t type = 0; type < config->types; ++type) inspection.types.push_back(thing_type(type));
-  if (config->children > 0) inspection.types.emplace_back(kPartType);
+  if (config->children > 0 || !config->state.empty()) inspection.types.emplace_back(kPartType);
   return inspection;
 }
 
@@ -202,32 +307,44 @@ PluginInfo plugin_info() {
   return info;
 }
 
-void add_types(Plugin& plugin) {
-  const auto service = std::make_shared<Service>();
-  for (std::uint32_t type = 0; type < kMaxTypes; ++type) {
+std::int64_t wall_clock() {
+  return std::chrono::duration_cast<Millis>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+void add_types(Plugin& plugin, WallClock clock) {
+  const auto service = std::make_shared<Service>(std::move(clock));
+  const auto read_many = [service](const ReadManyRequest& request, JobContext& context) {
+    return read(*service, request, context);
+  };
+  for (std::uint32_t number = 0; number < kMaxTypes; ++number) {
     TypeInfo thing;
-    thing.name = thing_type(type);
+    thing.name = thing_type(number);
     thing.description = "A thing of the fake cloud";
     thing.schema = kThingSchema;
     thing.list_gives = ListGives::kProperties;
-    plugin.type(std::move(thing))
-        .list([service, type](const auto& request, auto& context) {
-          return list_things(*service, type, request, context);
-        })
-        .read_many([service, type](const auto& request, auto& context) {
-          return read_things(*service, type, request, context);
-        });
+    thing.settle = Millis{kSettleMs};
+    thing.examples = {R"({"name":"web","size":3,"Tags":[{"Key":"Env","Value":"dev"}]})"};
+    auto& type = plugin.type(std::move(thing))
+                     .list([service, number](const ListRequest& request, JobContext& context) {
+                       return list_things(*service, number, request, context);
+                     })
+                     .read_many(read_many);
+    add_changes(type, service);
   }
   TypeInfo part;
   part.name = kPartType;
   part.description = "A part of a thing";
-  part.schema = kPartSchema;
+  part.schema = part_schema();
   part.parent = thing_type(0);
   part.parent_parameters = {{"thing", "name"}};
   part.list_gives = ListGives::kProperties;
-  plugin.type(std::move(part))
-      .list([service](const auto& request, auto& context) { return list_parts(*service, request, context); })
-      .read_many([service](const auto& request, auto& context) { return read_parts(*service, request, context); });
+  part.settle = Millis{kSettleMs};
+  part.examples = {R"({"name":"disk","thing":"thing0-00000042","size":3})"};
+  auto& type =
+      plugin.type(std::move(part))
+          .list([service](const auto& request, auto& context) { return list_parts(*service, request, context); })
+          .read_many(read_many);
+  add_changes(type, service);
   plugin.inspect([service](const auto& request, auto& context) { return inspect(*service, request, context); });
 }
 

@@ -20,16 +20,7 @@ inline constexpr char kConfigSchema[] = R"({
               "description": "Size of the properties of one resource, where it is more than they need anyway"},
     "list_properties": {"type": "boolean", "default": true,
                         "description": "false: List gives ids only, and each resource must be read"},
-    "latency_ms": {"description": "How long a call takes, in milliseconds", "default": 0, "oneOf": [
-      {"type": "number", "minimum": 0, "maximum": 3600000, "description": "Each call as long"},
-      {"type": "object", "description": "Uniform",
-       "properties": {"min": {"type": "number", "minimum": 0, "maximum": 3600000},
-                      "max": {"type": "number", "minimum": 0, "maximum": 3600000}},
-       "required": ["min", "max"], "additionalProperties": false},
-      {"type": "object", "description": "Lognormal: median, and what 99 of 100 calls stay below",
-       "properties": {"p50": {"type": "number", "minimum": 0.001, "maximum": 3600000},
-                      "p99": {"type": "number", "minimum": 0.001, "maximum": 3600000}},
-       "required": ["p50", "p99"], "additionalProperties": false}]},
+    "latency_ms": {"$ref": "#/$defs/duration", "description": "How long a call takes"},
     "error_rate": {"type": "number", "minimum": 0, "maximum": 1, "default": 0,
                    "description": "Share of the calls that fail with SERVICE_UNAVAILABLE; repeated ones can succeed"},
     "throttle_rate": {"type": "number", "minimum": 0, "maximum": 1, "default": 0,
@@ -46,9 +37,44 @@ inline constexpr char kConfigSchema[] = R"({
     "appear_share": {"type": "number", "minimum": 0, "maximum": 1, "default": 0, "description": "Things that appear"},
     "fail_types": {"type": "array", "items": {"type": "string"}, "default": [],
                    "description": "Types whose List always fails, with ACCESS_DENIED"},
-    "state": {"type": "string", "description": "Path that fake workers share for what is written; reads don't use it"}
+    "state": {"type": "string", "pattern": "^/", "description": "Path of a file that fake workers share: what is written stands there. Without it nothing can be written"},
+    "async_ms": {"$ref": "#/$defs/duration", "description": "Changes answer in_progress, and are done after so long"},
+    "consistency_ms": {"type": "integer", "minimum": 0, "maximum": 1999, "default": 0,
+                       "description": "For so long after its creation neither Read nor List finds an object"},
+    "fail": {"type": "object", "description": "How calls go wrong; rates are drawn anew for each call",
+             "properties": {"create": {"$ref": "#/$defs/failures"}, "update": {"$ref": "#/$defs/failures"},
+                            "delete": {"$ref": "#/$defs/failures"}, "status": {"$ref": "#/$defs/failures"},
+                            "read": {"$ref": "#/$defs/failures"}},
+             "additionalProperties": false},
+    "fail_names": {"type": "object", "additionalProperties": {"type": "string"},
+                   "description": "Name to error code: create and update of such a name always fail"},
+    "unique_names": {"type": "boolean", "default": true,
+                     "description": "false: two objects may have one name"}
   },
-  "additionalProperties": false
+  "additionalProperties": false,
+  "$defs": {
+    "rate": {"type": "number", "minimum": 0, "maximum": 1, "default": 0},
+    "duration": {"description": "In milliseconds", "default": 0, "oneOf": [
+      {"type": "number", "minimum": 0, "maximum": 3600000, "description": "Always as long"},
+      {"type": "object", "description": "Uniform",
+       "properties": {"min": {"type": "number", "minimum": 0, "maximum": 3600000},
+                      "max": {"type": "number", "minimum": 0, "maximum": 3600000}},
+       "required": ["min", "max"], "additionalProperties": false},
+      {"type": "object", "description": "Lognormal: median, and what 99 of 100 stay below",
+       "properties": {"p50": {"type": "number", "minimum": 0.001, "maximum": 3600000},
+                      "p99": {"type": "number", "minimum": 0.001, "maximum": 3600000}},
+       "required": ["p50", "p99"], "additionalProperties": false}]},
+    "failures": {"type": "object", "additionalProperties": false, "properties": {
+      "before": {"$ref": "#/$defs/rate", "description": "Error without having acted"},
+      "after": {"$ref": "#/$defs/rate", "description": "Error after having acted"},
+      "code": {"type": "string", "default": "SERVICE_UNAVAILABLE", "description": "Of these errors"},
+      "crash_before": {"$ref": "#/$defs/rate", "description": "The worker kills itself without having acted"},
+      "crash_after": {"$ref": "#/$defs/rate", "description": "The worker kills itself after having acted"},
+      "hang_before_ms": {"$ref": "#/$defs/duration", "description": "Waits without having acted"},
+      "hang_after_ms": {"$ref": "#/$defs/duration", "description": "Waits after having acted"},
+      "hang_rate": {"type": "number", "minimum": 0, "maximum": 1, "default": 1, "description": "Share of calls that wait"},
+      "stubborn": {"type": "boolean", "default": false, "description": "Waits on when the call is stopped"}}}
+  }
 })";
 
 inline constexpr char kThingSchema[] = R"({
@@ -57,33 +83,25 @@ inline constexpr char kThingSchema[] = R"({
     "Tags": {"type": "array", "x-muster-unordered": true, "x-muster-key": "Key", "items": {
       "type": "object",
       "properties": {"Key": {"type": "string"}, "Value": {"type": "string"}},
-      "required": ["Key", "Value"]}},
-    "index": {"type": "integer", "readOnly": true},
-    "name": {"type": "string"},
-    "payload": {"type": "string"},
+      "required": ["Key", "Value"], "additionalProperties": false}},
+    "created_at": {"type": "string", "format": "date-time", "readOnly": true},
+    "document": {"type": "string", "contentMediaType": "application/json",
+                 "description": "JSON; the cloud keeps it in its own spelling"},
+    "endpoint": {"type": "string", "readOnly": true, "description": "Where a written thing would answer"},
+    "id": {"type": "string", "readOnly": true, "description": "Native id of a written thing"},
+    "index": {"type": "integer", "readOnly": true, "description": "Number of a computed thing"},
+    "name": {"type": "string", "minLength": 1},
+    "notes": {"type": "string", "default": ""},
+    "owner": {"type": "string", "description": "Free text, as the id of another thing"},
+    "payload": {"type": "string", "readOnly": true, "description": "Ballast of computed things"},
     "region": {"type": "string", "x-muster-create-only": true},
-    "revision": {"type": "integer", "readOnly": true},
-    "size": {"type": "integer", "minimum": 0}
+    "revision": {"type": "integer", "readOnly": true, "description": "How often it was changed"},
+    "secret": {"type": "string", "writeOnly": true, "x-muster-secret": true, "description": "Never given back"},
+    "size": {"type": "integer", "minimum": 0, "default": 0}
   },
-  "required": ["name"]
-})";
-
-inline constexpr char kPartSchema[] = R"({
-  "type": "object",
-  "properties": {
-    "Tags": {"type": "array", "x-muster-unordered": true, "x-muster-key": "Key", "items": {
-      "type": "object",
-      "properties": {"Key": {"type": "string"}, "Value": {"type": "string"}},
-      "required": ["Key", "Value"]}},
-    "index": {"type": "integer", "readOnly": true},
-    "name": {"type": "string"},
-    "payload": {"type": "string"},
-    "region": {"type": "string", "x-muster-create-only": true},
-    "revision": {"type": "integer", "readOnly": true},
-    "size": {"type": "integer", "minimum": 0},
-    "thing": {"type": "string", "description": "Name of the parent", "x-muster-create-only": true}
-  },
-  "required": ["name", "thing"]
+  "required": ["name"],
+  "additionalProperties": false,
+  "x-muster-identity": ["name"]
 })";
 
 }  // namespace muster::fake

@@ -18,39 +18,48 @@ inline constexpr char kConfigSchema[] = R"({
 inline constexpr char kDirectorySchema[] = R"({
   "type": "object",
   "properties": {
-    "path": {"type": "string", "x-muster-create-only": true},
-    "mode": {"type": "string", "pattern": "^[0-7]{4}$"},
-    "uid": {"type": "integer", "minimum": 0},
-    "gid": {"type": "integer", "minimum": 0}
+    "path": {"type": "string", "pattern": "^/", "x-muster-create-only": true,
+             "description": "Absolute; bytes that are not UTF-8, and % before two hex digits, as %XX"},
+    "mode": {"type": "string", "pattern": "^[0-7]{4}$", "default": "0755"},
+    "uid": {"type": "integer", "minimum": 0, "maximum": 4294967294},
+    "gid": {"type": "integer", "minimum": 0, "maximum": 4294967294}
   },
-  "required": ["path"]
+  "required": ["path"],
+  "additionalProperties": false,
+  "x-muster-identity": ["path"]
 })";
 
 inline constexpr char kFileSchema[] = R"({
   "type": "object",
   "properties": {
-    "path": {"type": "string", "x-muster-create-only": true},
-    "mode": {"type": "string", "pattern": "^[0-7]{4}$"},
-    "uid": {"type": "integer", "minimum": 0},
-    "gid": {"type": "integer", "minimum": 0},
+    "path": {"type": "string", "pattern": "^/", "x-muster-create-only": true,
+             "description": "Absolute; bytes that are not UTF-8, and % before two hex digits, as %XX"},
+    "mode": {"type": "string", "pattern": "^[0-7]{4}$", "default": "0644"},
+    "uid": {"type": "integer", "minimum": 0, "maximum": 4294967294},
+    "gid": {"type": "integer", "minimum": 0, "maximum": 4294967294},
     "size": {"type": "integer", "minimum": 0, "readOnly": true},
     "mtime": {"type": "string", "format": "date-time", "readOnly": true},
     "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$", "readOnly": true},
-    "content": {"type": "string", "writeOnly": true}
+    "content": {"type": "string", "writeOnly": true, "description": "Never given back; none declared: an empty file"}
   },
-  "required": ["path"]
+  "required": ["path"],
+  "additionalProperties": false,
+  "x-muster-identity": ["path"]
 })";
 
 inline constexpr char kSymlinkSchema[] = R"({
   "type": "object",
   "properties": {
-    "path": {"type": "string", "x-muster-create-only": true},
-    "target": {"type": "string"},
+    "path": {"type": "string", "pattern": "^/", "x-muster-create-only": true,
+             "description": "Absolute; bytes that are not UTF-8, and % before two hex digits, as %XX"},
+    "target": {"type": "string", "minLength": 1, "description": "In the spelling of paths; may be relative"},
     "mode": {"type": "string", "pattern": "^[0-7]{4}$", "readOnly": true},
-    "uid": {"type": "integer", "minimum": 0},
-    "gid": {"type": "integer", "minimum": 0}
+    "uid": {"type": "integer", "minimum": 0, "maximum": 4294967294},
+    "gid": {"type": "integer", "minimum": 0, "maximum": 4294967294}
   },
-  "required": ["path", "target"]
+  "required": ["path", "target"],
+  "additionalProperties": false,
+  "x-muster-identity": ["path"]
 })";
 
 }  // namespace muster::fs

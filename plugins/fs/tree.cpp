@@ -122,7 +122,7 @@ Result<Names> list_names(const Directory& directory, Kind kind, const std::strin
   const dirent* entry = nullptr;
   while (errno = 0, (entry = readdir(stream.get())) != nullptr) {
     const std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
+    if (name == "." || name == ".." || name.starts_with(kDraftPrefix)) continue;
     const auto entry_kind = kind_of_entry(number, *entry);
     if (!entry_kind && entry_kind.error().code == Errc::kNotFound) continue;  // gone since
     if (!entry_kind) return entry_kind.error();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,9 @@
 /// openat() of one name from a descriptor that is held, so a component that somebody swaps for a link is not followed,
 /// and paths longer than PATH_MAX work. Thread: any; nothing is shared.
 namespace muster::fs {
+
+/// What names of objects that are not ready yet begin with: no listing shows them.
+inline constexpr std::string_view kDraftPrefix = ".muster-draft-";
 
 enum class Kind : std::uint8_t { kDirectory, kFile, kSymlink, kSpecial };
 
@@ -86,6 +90,7 @@ class Tree {
 /// size of the directory.
 Result<Names> list_names(const Directory& directory, Kind kind, const std::string& after, std::size_t limit);
 
+/// `name` empty: of the directory itself.
 Result<Status> status_of(const Directory& directory, const std::string& name);
 
 /// Where a link points to, in the link's own bytes.

@@ -454,5 +454,5 @@ TEST_CASE("mistakes in the config name the key") {
     CHECK(error.code == Errc::kInvalidRequest);
     CHECK(error.message.find(key) == 0);
   }
-  CHECK(Fake(Json{{"seed", 18446744073709551615U}, {"state", "/somewhere"}}).things().size() == 100);
+  CHECK(Fake(Json{{"seed", 18446744073709551615U}, {"epoch", 1}}).things().size() == 100);
 }
