@@ -16,13 +16,18 @@ Errc errc_of(int err_code) {
   switch (err_code) {
     case 10014:  // consumer
     case 10059:  // stream
+    case 10149:  // consumer, asked to be updated
       return Errc::kNotFound;
+    case 10013:  // consumer name
     case 10058:  // stream name in use
+    case 10105:  // consumer
     case 10148:  // consumer
       return Errc::kAlreadyExists;
     case 10003:  // bad request
+    case 10012:  // consumer config
     case 10025:  // invalid JSON
     case 10052:  // stream config
+    case 10074:  // replicas without a cluster
       return Errc::kInvalidRequest;
     case 10039:  // for the account
     case 10076:
@@ -95,6 +100,7 @@ Error error_of(const Json& error) {
   auto message = error.value("description", "no description") + " (err_code " + std::to_string(err_code) + ")";
   const Errc errc = errc_of(err_code);
   if (errc == Errc::kInternalFailure && code == 429) return throttled(std::move(message));
+  if (errc == Errc::kInternalFailure && code == 400) return invalid_request(std::move(message));
   return failure(errc, std::move(message));
 }
 
@@ -126,6 +132,27 @@ Result<Listing> JetStream::streams() {
 Result<Listing> JetStream::consumers(const std::string& stream) {
   const auto page = [&](std::size_t offset) { return ask("CONSUMER.LIST." + stream, Json{{"offset", offset}}.dump()); };
   return list_pages(page, "consumers");
+}
+
+Result<Json> JetStream::create_stream(const Json& config) {
+  return ask("STREAM.CREATE." + config.at("name").get<std::string>(), config.dump());
+}
+
+Result<Json> JetStream::update_stream(const Json& config) {
+  return ask("STREAM.UPDATE." + config.at("name").get<std::string>(), config.dump());
+}
+
+Result<Json> JetStream::delete_stream(const std::string& name) {
+  return ask("STREAM.DELETE." + name, "");
+}
+
+Result<Json> JetStream::put_consumer(const char* action, const std::string& stream, const Json& config) {
+  return ask("CONSUMER.DURABLE.CREATE." + stream + "." + config.at("durable_name").get<std::string>(),
+             Json{{"stream_name", stream}, {"config", config}, {"action", action}}.dump());
+}
+
+Result<Json> JetStream::delete_consumer(const std::string& stream, const std::string& name) {
+  return ask("CONSUMER.DELETE." + stream + "." + name, "");
 }
 
 Result<Json> JetStream::ask(const std::string& what, const std::string& body) {

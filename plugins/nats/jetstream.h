@@ -30,7 +30,7 @@ Result<Listing> list_pages(const PageRequest& request, const std::string& key);
 /// From the `error` of an answer, by its err_code, never by its code (that of a refused config is 500).
 Error error_of(const Json& error);
 
-/// The read side of the JetStream API, as JSON over request and reply.
+/// The JetStream API, as JSON over request and reply.
 /// Errors beside those of the API: those of Connection; kUnsupported where JetStream is not enabled.
 class JetStream {
  public:
@@ -42,6 +42,16 @@ class JetStream {
   Result<Json> consumer(const std::string& stream, const std::string& name);
   Result<Listing> streams();
   Result<Listing> consumers(const std::string& stream);
+
+  // Changes; those that make something answer with its info. An error of Connection says nothing of whether it was
+  // done.
+  Result<Json> create_stream(const Json& config);
+  Result<Json> update_stream(const Json& config);
+  Result<Json> delete_stream(const std::string& name);
+  /// Of a durable one. Servers before 2.10 take no notice of `action`: they change what is there and make what is not.
+  /// `action`  create, update
+  Result<Json> put_consumer(const char* action, const std::string& stream, const Json& config);
+  Result<Json> delete_consumer(const std::string& stream, const std::string& name);
 
  private:
   JetStream(Connection connection, std::string prefix)

@@ -4,60 +4,14 @@
 #include <functional>
 #include <optional>
 
-#include "jetstream.h"
+#include "change.h"
+#include "object.h"
 #include "schemas.h"
 
 namespace muster::nats {
 namespace {
 
 constexpr std::uint32_t kPageSize = 1000;
-constexpr std::string_view kBucketPrefix = "KV_";
-constexpr char kStream[] = "NATS::Stream";
-constexpr char kConsumer[] = "NATS::Consumer";
-constexpr char kKeyValue[] = "NATS::KeyValue";
-
-/// The config of a stream or consumer without what the server adds about itself, which changes with an upgrade.
-Json config_of(const Json& info) {
-  Json config = info.at("config");
-  if (const auto metadata = config.find("metadata"); metadata != config.end() && metadata->is_object()) {
-    metadata->erase("_nats.ver");
-    metadata->erase("_nats.level");
-    if (metadata->empty()) config.erase(metadata);
-  }
-  return config;
-}
-
-/// Names cannot change, so a uid only tells a stream from a later one of the same name.
-std::string uid_of(const std::string& name, const Json& info) {
-  const auto created = info.value("created", "");
-  return created.empty() ? "" : name + "@" + created;
-}
-
-Resource stream_resource(const Json& info) {
-  Json config = config_of(info);
-  const auto name = config.at("name").get<std::string>();
-  return {name, config, uid_of(name, info)};
-}
-
-std::optional<Resource> bucket_resource(const Json& info) {
-  Json config = config_of(info);
-  const auto name = config.at("name").get<std::string>();
-  if (name.size() <= kBucketPrefix.size() || !name.starts_with(kBucketPrefix)) return std::nullopt;
-  const auto bucket = name.substr(kBucketPrefix.size());
-  config["bucket"] = bucket;
-  return Resource{bucket, config, uid_of(name, info)};
-}
-
-/// Without uid: a consumer's time of creation is another one after the first restart of its server.
-Resource consumer_resource(const Json& info) {
-  Json config = config_of(info);
-  const auto stream = info.at("stream_name").get<std::string>();
-  const auto name = info.at("name").get<std::string>();
-  config["stream"] = stream;
-  config["name"] = name;
-  config["ephemeral"] = config.value("durable_name", "").empty();
-  return {stream + "." + name, config, ""};
-}
 
 /// What one page shows of a whole listing: the ids after the token, which is the last id of the page before.
 /// `resource_of`  makes a resource of an info, or nothing where it is of another type
@@ -86,18 +40,12 @@ ListPage cut(const Listing& listing, const ListRequest& request,
   return page;
 }
 
-Result<JetStream> open(const BusAccess& own, const TargetInfo& target, JobContext& context) {
-  const auto config = parse_config(target.config, own);
-  if (!config) return config.error();
-  return JetStream::open(*config, context);
-}
-
 Result<ListPage> list_streams(const BusAccess& own, const ListRequest& request, JobContext& context) {
   auto js = open(own, request.target, context);
   if (!js) return js.error();
   const auto listing = js->streams();
   if (!listing) return listing.error();
-  return cut(*listing, request, stream_resource, [](const std::string& name) { return name; });
+  return cut(*listing, request, kStreams.resource_of, [](const std::string& name) { return name; });
 }
 
 Result<ListPage> list_buckets(const BusAccess& own, const ListRequest& request, JobContext& context) {
@@ -105,7 +53,7 @@ Result<ListPage> list_buckets(const BusAccess& own, const ListRequest& request, 
   if (!js) return js.error();
   const auto listing = js->streams();
   if (!listing) return listing.error();
-  return cut(*listing, request, bucket_resource, [](const std::string& name) {
+  return cut(*listing, request, kBuckets.resource_of, [](const std::string& name) {
     return name.starts_with(kBucketPrefix) ? name.substr(kBucketPrefix.size()) : "";
   });
 }
@@ -119,37 +67,7 @@ Result<ListPage> list_consumers(const BusAccess& own, const ListRequest& request
   if (!js) return js.error();
   const auto listing = js->consumers(stream);
   if (!listing) return listing.error();
-  return cut(*listing, request, consumer_resource, [&](const std::string& name) { return stream + "." + name; });
-}
-
-Error no_id(const std::string& id, const char* of) {
-  return invalid_request("'" + id + "' is no id of a " + of);
-}
-
-Result<Resource> read_stream(JetStream& js, const std::string& id) {
-  if (!valid_name(id)) return no_id(id, "stream");
-  const auto info = js.stream(id);
-  if (!info) return info.error();
-  return stream_resource(*info);
-}
-
-Result<Resource> read_bucket(JetStream& js, const std::string& id) {
-  const auto name = std::string(kBucketPrefix) + id;
-  if (id.empty() || !valid_name(name)) return no_id(id, "bucket");
-  const auto info = js.stream(name);
-  if (!info) return info.error();
-  auto bucket = bucket_resource(*info);
-  return bucket ? Result<Resource>(std::move(*bucket)) : not_found();
-}
-
-Result<Resource> read_consumer(JetStream& js, const std::string& id) {
-  const auto dot = id.find('.');  // stands in neither name
-  const auto stream = id.substr(0, dot);
-  const auto name = dot == id.npos ? "" : id.substr(dot + 1);
-  if (!valid_name(stream) || !valid_name(name)) return no_id(id, "consumer");
-  const auto info = js.consumer(stream, name);
-  if (!info) return info.error();
-  return consumer_resource(*info);
+  return cut(*listing, request, kConsumers.resource_of, [&](const std::string& name) { return stream + "." + name; });
 }
 
 /// Whether an answer says something of the connection, so that the same awaits what is still to be asked.
@@ -157,9 +75,7 @@ bool ends_all(Errc code) {
   return code == Errc::kNetwork || code == Errc::kTimeout || code == Errc::kCancelled;
 }
 
-using ReadOne = Result<Resource> (*)(JetStream&, const std::string&);
-
-std::vector<Result<Resource>> read_many(const BusAccess& own, ReadOne read, const ReadManyRequest& request,
+std::vector<Result<Resource>> read_many(const BusAccess& own, const Kind& kind, const ReadManyRequest& request,
                                         JobContext& context) {
   auto js = open(own, request.target, context);
   if (!js) return {request.native_ids.size(), Result<Resource>(js.error())};
@@ -167,7 +83,7 @@ std::vector<Result<Resource>> read_many(const BusAccess& own, ReadOne read, cons
   answers.reserve(request.native_ids.size());
   for (const auto& id : request.native_ids) {
     const bool over = !answers.empty() && !answers.back() && ends_all(answers.back().error().code);
-    answers.push_back(over ? answers.back() : read(*js, id));
+    answers.push_back(over ? answers.back() : read(kind, *js, id));
   }
   return answers;
 }
@@ -197,12 +113,18 @@ std::vector<MatchFilter> default_filters() {
 
 using ListOne = Result<ListPage> (*)(const BusAccess&, const ListRequest&, JobContext&);
 
-void add_type(Plugin& plugin, const BusAccess& own, TypeInfo info, ListOne list, ReadOne read) {
+/// `kind` is one of the constants.
+void add_type(Plugin& plugin, const BusAccess& own, const Kind& kind, TypeInfo info, ListOne list) {
+  info.name = kind.type;
+  info.schema = kind.schema;
   info.list_gives = ListGives::kProperties;
   info.page_size = kPageSize;
   plugin.type(std::move(info))
       .list([&own, list](const auto& request, auto& context) { return list(own, request, context); })
-      .read_many([&own, read](const auto& request, auto& context) { return read_many(own, read, request, context); });
+      .read_many([&](const auto& request, auto& context) { return read_many(own, kind, request, context); })
+      .create([&](const auto& request, auto& context) { return create(own, kind, request, context); })
+      .update([&](const auto& request, auto& context) { return update(own, kind, request, context); })
+      .remove([&](const auto& request, auto& context) { return remove(own, kind, request, context); });
 }
 
 }  // namespace
@@ -220,27 +142,23 @@ PluginInfo plugin_info() {
 
 void add_types(Plugin& plugin, const BusAccess& own) {
   TypeInfo stream;
-  stream.name = kStream;
   stream.description = "A JetStream stream";
-  stream.schema = kStreamSchema;
-  stream.examples = {R"({"name":"ORDERS","subjects":["orders.>"],"retention":"limits","storage":"file"})"};
-  add_type(plugin, own, std::move(stream), list_streams, read_stream);
+  stream.examples = {
+      R"({"name":"ORDERS","subjects":["orders.>"],"retention":"limits","storage":"file","max_age":604800000000000})"};
+  add_type(plugin, own, kStreams, std::move(stream), list_streams);
 
   TypeInfo consumer;
-  consumer.name = kConsumer;
-  consumer.description = "A consumer of a stream";
-  consumer.schema = kConsumerSchema;
+  consumer.description = "A consumer of a stream; those that are made are durable";
   consumer.parent = kStream;
   consumer.label_query = "$.name";
-  consumer.examples = {R"({"stream":"ORDERS","name":"billing","durable_name":"billing","ack_policy":"explicit"})"};
-  add_type(plugin, own, std::move(consumer), list_consumers, read_consumer);
+  consumer.examples = {
+      R"({"stream":"ORDERS","name":"billing","ack_policy":"explicit","ack_wait":60000000000,"max_deliver":5})"};
+  add_type(plugin, own, kConsumers, std::move(consumer), list_consumers);
 
   TypeInfo bucket;
-  bucket.name = kKeyValue;
   bucket.description = "A key-value bucket; its properties are those of the stream that holds it";
-  bucket.schema = kKeyValueSchema;
-  bucket.examples = {R"({"bucket":"settings","name":"KV_settings","max_msgs_per_subject":5,"storage":"file"})"};
-  add_type(plugin, own, std::move(bucket), list_buckets, read_bucket);
+  bucket.examples = {R"({"bucket":"settings","max_msgs_per_subject":5,"max_age":86400000000000,"storage":"file"})"};
+  add_type(plugin, own, kBuckets, std::move(bucket), list_buckets);
 
   plugin.inspect([&own](const auto& request, auto& context) { return inspect(own, request, context); });
 }

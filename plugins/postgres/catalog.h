@@ -29,8 +29,8 @@ FROM pg_namespace n JOIN pg_database d ON d.datname = current_database())";
 inline constexpr char kExtensions[] = R"(
 SELECT quote_ident(e.extname) AS native_id, 'extension:' || d.oid || '.' || e.oid AS uid, '' AS scope,
   e.extname AS name,
-  json_build_object('name', e.extname, 'version', e.extversion) AS properties
-FROM pg_extension e JOIN pg_database d ON d.datname = current_database())";
+  json_build_object('name', e.extname, 'schema', n.nspname, 'version', e.extversion) AS properties
+FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace JOIN pg_database d ON d.datname = current_database())";
 
 /// Ordinary and partitioned tables (partitions are tables too). What stands for a default of a generated or identity
 /// column says so in the words of CREATE TABLE. NOT NULL is `nullable`, not a constraint; triggers are none either.

@@ -5,8 +5,9 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "catalog.h"
+#include "change.h"
 #include "native_id.h"
+#include "object.h"
 #include "schemas.h"
 #include "session.h"
 
@@ -15,35 +16,15 @@ namespace {
 
 constexpr std::uint32_t kPageSize = 500;
 
-enum class Home : std::uint8_t { kServer, kDatabase, kSchema };
-
-/// One type of the plugin. `names` is the number of parts of a native id, the database's name first but for kServer.
-struct Kind {
-  const char* type;
-  const char* catalog;  // SELECT of catalog.h
-  Home home;
-
-  [[nodiscard]] std::size_t names() const { return static_cast<std::size_t>(home) + 1; }
-};
-
-constexpr Kind kRole{"PG::Role", kRoles, Home::kServer};
-constexpr Kind kDatabase{"PG::Database", kDatabases, Home::kServer};
-constexpr Kind kSchema{"PG::Schema", kSchemas, Home::kDatabase};
-constexpr Kind kTable{"PG::Table", kTables, Home::kSchema};
-constexpr Kind kExtension{"PG::Extension", kExtensions, Home::kDatabase};
-
-Result<std::string> parse_config(const Json& json) {
-  if (!json.is_object()) return invalid_request("config: must be an object");
-  for (const auto& [key, value] : json.items()) {
-    if (key != "dsn") return invalid_request("config." + key + ": unknown key");
-  }
-  const auto dsn = json.find("dsn");
-  if (dsn == json.end()) return invalid_request("config.dsn: is missing");
-  if (!dsn->is_string() || dsn->get_ref<const std::string&>().empty()) {
-    return invalid_request("config.dsn: must be a connection string");
-  }
-  return dsn->get<std::string>();
-}
+constexpr char kTableExample[] = R"js({
+  "database": "shop", "schema": "sales", "name": "orders", "owner": "app",
+  "columns": [{"name": "id", "type": "bigint", "nullable": false, "default": "generated always as identity"},
+              {"name": "customer", "type": "character varying(20)", "nullable": false},
+              {"name": "total", "type": "numeric(10,2)", "default": "0"},
+              {"name": "placed", "type": "timestamp with time zone", "default": "now()"}],
+  "constraints": [{"name": "orders_pkey", "type": "PRIMARY KEY", "definition": "PRIMARY KEY (id)"},
+                  {"name": "orders_total", "type": "CHECK", "definition": "CHECK ((total >= (0)::numeric))"}]
+})js";
 
 Result<std::string> parent_parameter(const ListRequest& request, const char* name) {
   if (request.parent && request.parent->parameters.is_object()) {
@@ -54,19 +35,6 @@ Result<std::string> parent_parameter(const ListRequest& request, const char* nam
   return invalid_request(request.type + " is listed below a parent: the list parameter `" + name + "` is missing");
 }
 
-/// Where objects are looked for. Both are empty for those of the server.
-struct Place {
-  std::string database;
-  std::string part;  // the database's part of native ids, quoted where it must be
-};
-
-Resource resource_of(const Place& place, const std::vector<std::string>& row) {
-  auto properties = Json::parse(row[2]);
-  if (place.part.empty()) return {row[0], properties, row[1]};
-  properties["database"] = place.database;
-  return {place.part + "." + row[0], properties, row[1]};
-}
-
 Result<Place> place_of(const Kind& kind, const ListRequest& request) {
   if (kind.home == Home::kServer) return Place{};
   auto database = parent_parameter(request, "database");
@@ -74,22 +42,6 @@ Result<Place> place_of(const Kind& kind, const ListRequest& request) {
   const auto part = first_part(request.parent->native_id);
   if (part.empty()) return invalid_request("no native id of a parent: " + request.parent->native_id);
   return Place{std::move(*database), std::string(part)};
-}
-
-/// The rows after the one that the page token names, one more than the page takes.
-std::string list_sql(const Kind& kind) {
-  const std::string_view below = kind.home == Home::kSchema
-                                     // A schema that is gone is an error there, and no empty schema.
-                                     ? " AND v.namespace = quote_ident($3)::regnamespace"
-                                     : "";
-  return "SELECT v.native_id, v.uid, v.properties FROM (" + std::string(kind.catalog) +
-         ") v WHERE v.native_id COLLATE \"C\" > $1" + std::string(below) +
-         " ORDER BY v.native_id COLLATE \"C\" LIMIT $2::bigint";
-}
-
-std::string read_sql(const Kind& kind) {
-  return "SELECT v.native_id, v.uid, v.properties FROM (" + std::string(kind.catalog) +
-         ") v WHERE (v.scope, v.name) IN (SELECT w->>0, w->>1 FROM json_array_elements($1::json) w)";
 }
 
 Result<ListPage> list(const Kind& kind, const ListRequest& request, JobContext& context) {
@@ -104,7 +56,7 @@ Result<ListPage> list(const Kind& kind, const ListRequest& request, JobContext& 
     if (!schema) return schema.error();
     parameters.push_back(std::move(*schema));
   }
-  const auto session = Session::open(*dsn, place->database, context);
+  const auto session = Session::open(*dsn, place->database, Session::Mode::kRead, context);
   if (!session) return session.error();
   if (*session == nullptr) {
     if (place->database.empty()) return invalid_request("config.dsn: its database takes no connections");
@@ -126,7 +78,7 @@ Result<ListPage> list(const Kind& kind, const ListRequest& request, JobContext& 
 Result<std::unordered_map<std::string, Resource>> read_from(const Kind& kind, const std::string& dsn,
                                                             const Place& place, const Json& wanted,
                                                             JobContext& context) {
-  const auto session = Session::open(dsn, place.database, context);
+  const auto session = Session::open(dsn, place.database, Session::Mode::kRead, context);
   if (!session) return session.error();
   if (*session == nullptr) {
     return unsupported(place.database.empty() ? "config.dsn: its database takes no connections"
@@ -190,7 +142,7 @@ std::vector<Result<Resource>> read_many(const Kind& kind, const ReadManyRequest&
 Result<Inspection> inspect(const InspectRequest& request, JobContext& context) {
   const auto dsn = parse_config(request.target.config);
   if (!dsn) return dsn.error();
-  const auto session = Session::open(*dsn, "", context);
+  const auto session = Session::open(*dsn, "", Session::Mode::kRead, context);
   if (!session) return session.error();
   if (*session == nullptr) return invalid_request("config.dsn: its database takes no connections");
   auto rows = (*session)->query("SELECT system_identifier FROM pg_control_system()");
@@ -206,16 +158,13 @@ MatchFilter without(const char* type, const char* regex) {
   return {{type}, {PropertyMatch{"$.name", MatchOp::kRegex, Json(regex).dump()}}, FilterAction::kExclude};
 }
 
-TypeInfo type_info(const char* description, const char* schema, const char* example) {
+/// `kind` is one of the constants.
+void add_type(Plugin& plugin, const Kind& kind, const char* description, const char* example) {
   TypeInfo info;
-  info.description = description;
-  info.schema = schema;
-  info.examples = {example};
-  return info;
-}
-
-void add_type(Plugin& plugin, const Kind& kind, TypeInfo info) {
   info.name = kind.type;
+  info.description = description;
+  info.schema = kind.schema;
+  info.examples = {example};
   info.list_gives = ListGives::kProperties;
   info.page_size = kPageSize;
   info.read_batch = kPageSize;
@@ -227,9 +176,12 @@ void add_type(Plugin& plugin, const Kind& kind, TypeInfo info) {
     info.parent_parameters = {{"database", "database"}, {"schema", "name"}};
   }
   plugin.type(std::move(info))
-      .list([kind](const ListRequest& request, JobContext& context) { return list(kind, request, context); })
+      .list([&kind](const ListRequest& request, JobContext& context) { return list(kind, request, context); })
       .read_many(
-          [kind](const ReadManyRequest& request, JobContext& context) { return read_many(kind, request, context); });
+          [&kind](const ReadManyRequest& request, JobContext& context) { return read_many(kind, request, context); })
+      .create([&kind](const CreateRequest& request, JobContext& context) { return create(kind, request, context); })
+      .update([&kind](const UpdateRequest& request, JobContext& context) { return update(kind, request, context); })
+      .remove([&kind](const DeleteRequest& request, JobContext& context) { return remove(kind, request, context); });
 }
 
 }  // namespace
@@ -248,18 +200,12 @@ PluginInfo plugin_info() {
 }
 
 void add_types(Plugin& plugin) {
-  add_type(
-      plugin, kRole,
-      type_info("A role: a user or a group", kRoleSchema, R"({"name":"app","login":true,"member_of":["readers"]})"));
-  add_type(plugin, kDatabase, type_info("A database", kDatabaseSchema, R"({"name":"shop","owner":"app"})"));
-  add_type(plugin, kSchema,
-           type_info("A schema of a database", kSchemaSchema, R"({"database":"shop","name":"sales","owner":"app"})"));
-  add_type(
-      plugin, kTable,
-      type_info("A table, ordinary or partitioned; partitions are tables too", kTableSchema,
-                R"({"database":"shop","schema":"sales","name":"orders","columns":[{"name":"id","type":"bigint"}]})"));
-  add_type(plugin, kExtension,
-           type_info("An installed extension", kExtensionSchema, R"({"database":"shop","name":"citext"})"));
+  add_type(plugin, kRole, "A role: a user or a group",
+           R"({"name":"app","login":true,"connection_limit":20,"member_of":["readers"]})");
+  add_type(plugin, kDatabase, "A database", R"({"name":"shop","owner":"app","encoding":"UTF8"})");
+  add_type(plugin, kSchema, "A schema of a database", R"({"database":"shop","name":"sales","owner":"app"})");
+  add_type(plugin, kTable, "A table, ordinary or partitioned; partitions are tables too", kTableExample);
+  add_type(plugin, kExtension, "An installed extension", R"({"database":"shop","name":"citext","schema":"public"})");
   plugin.inspect(inspect);
 }
 

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <limits>
+#include <stdexcept>
 #include <system_error>
 
 #include <libpq-fe.h>
@@ -21,6 +23,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kConnectTimeout[] = "10";
 constexpr Millis kStatementTimeout{60'000};
+constexpr Millis kLongestTimeout{std::numeric_limits<int>::max()};
+constexpr std::string_view kUniqueViolation = "23505";
+constexpr std::string_view kDependents = "2BP01";
+constexpr std::string_view kInUse = "55006";
 constexpr char kNoConnections[] = "55000";  // on connecting: ALLOW_CONNECTIONS false, or a half-dropped database
 
 struct Clear {
@@ -87,12 +93,12 @@ void Session::Close::operator()(pg_conn* connection) const {
   PQfinish(connection);
 }
 
-Session::Session(JobContext& context) : context_(context), stop_(context.stop_token()) {}
+Session::Session(Mode mode, JobContext& context) : mode_(mode), context_(context), stop_(context.stop_token()) {}
 Session::~Session() = default;
 
-Result<std::unique_ptr<Session>> Session::open(const std::string& dsn, const std::string& database,
+Result<std::unique_ptr<Session>> Session::open(const std::string& dsn, const std::string& database, Mode mode,
                                                JobContext& context) {
-  std::unique_ptr<Session> session(new Session(context));
+  std::unique_ptr<Session> session(new Session(mode, context));
   if (auto connected = session->connect(dsn, database); !connected) {
     if (session->closed_database_) return std::unique_ptr<Session>();
     auto error = connected.error();
@@ -138,14 +144,46 @@ Result<void> Session::finish_connect() {
 
 Result<void> Session::begin() {
   const auto left = std::chrono::duration_cast<Millis>(context_.deadline() - Clock::now());
-  const auto timeout = std::to_string(std::clamp(left, Millis{1}, kStatementTimeout).count());
-  // A worker that is cut off must not hold a database either, hence the second timeout.
-  const auto sql = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;SET LOCAL statement_timeout = " + timeout +
-                   ";SET LOCAL idle_in_transaction_session_timeout = " + timeout +
-                   ";SET LOCAL search_path = pg_catalog;SET LOCAL quote_all_identifiers = off";
+  // A change may take as long as its job; a worker that is cut off must not hold a database either, hence the second.
+  const auto most = mode_ == Mode::kRead ? kStatementTimeout : kLongestTimeout;
+  const auto timeout = std::to_string(std::clamp(left, Millis{1}, most).count());
+  const std::array<std::string, 7> settings{
+      "statement_timeout = " + timeout,   "idle_in_transaction_session_timeout = " + timeout,
+      "search_path = pg_catalog",         "quote_all_identifiers = off",
+      "standard_conforming_strings = on", "client_min_messages = error",
+      "client_encoding = 'UTF8'"};
+  std::string sql = mode_ == Mode::kRead     ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
+                    : mode_ == Mode::kChange ? "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
+                                             : "";
+  for (const auto& setting : settings) sql += (mode_ == Mode::kSingle ? "SET " : "SET LOCAL ") + setting + ";";
   if (PQsendQuery(connection_.get(), sql.c_str()) == 0) return error_of(nullptr);
   if (auto done = answer(); !done) return done.error();
   return {};
+}
+
+Result<void> Session::commit() {
+  if (mode_ == Mode::kSingle) return {};
+  if (auto done = query("COMMIT"); !done) return done.error();
+  return {};
+}
+
+std::string Session::identifier(const std::string& text) const {
+  const std::unique_ptr<char, Clear> quoted(PQescapeIdentifier(connection_.get(), text.data(), text.size()));
+  if (!quoted) throw std::invalid_argument("no name: " + text);
+  return quoted.get();
+}
+
+std::string Session::literal(const std::string& text) const {
+  const std::unique_ptr<char, Clear> quoted(PQescapeLiteral(connection_.get(), text.data(), text.size()));
+  if (!quoted) throw std::invalid_argument("no UTF-8 text");
+  return quoted.get();
+}
+
+Result<std::string> Session::verifier(const std::string& password, const std::string& role) const {
+  const std::unique_ptr<char, Clear> made(
+      PQencryptPasswordConn(connection_.get(), password.c_str(), role.c_str(), "scram-sha-256"));
+  if (!made) return failure(Errc::kInternalFailure, "libpq makes no verifier of the password");
+  return std::string(made.get());
 }
 
 Result<Rows> Session::query(const std::string& sql, const std::vector<std::string>& parameters) {
@@ -224,15 +262,25 @@ Error Session::start_error() {
 }
 
 /// Of a query; `result` may be null: the connection is lost.
-Error Session::error_of(const pg_result* result) const {
+Error Session::error_of(const pg_result* result) {
   const auto field = [&](int code) {
     const char* text = result == nullptr ? nullptr : PQresultErrorField(result, code);
     return std::string(text == nullptr ? "" : text);
   };
-  const auto sqlstate = field(PG_DIAG_SQLSTATE);
-  if (sqlstate.empty()) return unavailable(parse_start_error(PQerrorMessage(connection_.get())).message);
-  const auto message = field(PG_DIAG_MESSAGE_PRIMARY);
-  return failure(errc_of(sqlstate, message), message + " (SQLSTATE " + sqlstate + ")");
+  sqlstate_ = field(PG_DIAG_SQLSTATE);
+  if (sqlstate_.empty()) return unavailable(parse_start_error(PQerrorMessage(connection_.get())).message);
+  auto message = field(PG_DIAG_MESSAGE_PRIMARY);
+  auto code = errc_of(sqlstate_, message);
+  if (mode_ != Mode::kRead) {
+    // Columns and functions are missing in what was declared, not in an old server's catalogs.
+    if (sqlstate_.starts_with("42") && code == Errc::kUnsupported) code = Errc::kInvalidRequest;
+    // Two made an object of one name at the same time, and met in the catalog's index.
+    if (sqlstate_ == kUniqueViolation && field(PG_DIAG_SCHEMA_NAME) == "pg_catalog") code = Errc::kAlreadyExists;
+    // Who depends on it, or is connected to it; details of other errors may show rows of the users' tables.
+    const bool told = sqlstate_ == kDependents || sqlstate_ == kInUse;
+    if (const auto detail = field(PG_DIAG_MESSAGE_DETAIL); told && !detail.empty()) message += ": " + detail;
+  }
+  return failure(code, message + " (SQLSTATE " + sqlstate_ + ")");
 }
 
 }  // namespace muster::postgres

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -17,19 +18,25 @@ namespace muster::postgres {
 /// What PostgreSQL gave, as text in UTF-8; NULL is empty.
 using Rows = std::vector<std::vector<std::string>>;
 
-/// One job's connection to one database: a read-only transaction in which all queries see the same snapshot of the
-/// catalogs. It ends with the object, so that no idle connection stands in the way of DROP DATABASE. Names in what the
-/// server prints are qualified unless they are of pg_catalog, whatever the role's own settings are.
+/// One job's connection to one database, with a transaction. It ends with the object, so that no idle connection stands
+/// in the way of DROP DATABASE. Names in what the server prints are qualified unless they are of pg_catalog, whatever
+/// the role's own settings are. Each statement is one: the server refuses text that holds several.
 /// thread   one; all waits end when the job is stopped
 class Session {
  public:
+  enum class Mode : std::uint8_t {
+    kRead,    // read only: all queries see the same snapshot of the catalogs
+    kChange,  // nothing of it stays without commit(); each statement sees what others have committed
+    kSingle,  // no transaction, for the statements that PostgreSQL takes in none
+  };
+
   /// Connects, within the dsn's connect_timeout (10 s; over all its hosts).
   /// `dsn`      connection string or URI of libpq
   /// `database` where to connect to; empty: what the dsn says. Only then a missing database is a mistake of the config
   /// returns    null when the database takes no connections at all
   /// errors     kNotFound (no database of this name), kInvalidRequest (dsn), kAccessDenied, kThrottling,
   ///            kServiceUnavailable, kCancelled, ...; none ever holds the dsn
-  static Result<std::unique_ptr<Session>> open(const std::string& dsn, const std::string& database,
+  static Result<std::unique_ptr<Session>> open(const std::string& dsn, const std::string& database, Mode mode,
                                                JobContext& context);
 
   Session(const Session&) = delete;
@@ -38,6 +45,17 @@ class Session {
 
   /// Runs one statement and counts one call. After an error the session can only be closed.
   Result<Rows> query(const std::string& sql, const std::vector<std::string>& parameters = {});
+  /// An error that says what is known of a change: whether it stays is unknown once the connection is lost here, or the
+  /// job stopped.
+  Result<void> commit();
+  /// Of the last error that the server answered with.
+  [[nodiscard]] const std::string& sqlstate() const { return sqlstate_; }
+
+  // What goes into statements that take no parameters. `text` is UTF-8 without NUL bytes.
+  [[nodiscard]] std::string identifier(const std::string& text) const;
+  [[nodiscard]] std::string literal(const std::string& text) const;
+  /// What stands for a password (SCRAM-SHA-256), so that the server, and its log, never see it.
+  Result<std::string> verifier(const std::string& password, const std::string& role) const;
 
  private:
   /// A descriptor that becomes readable when the job is stopped: the callback itself must not block.
@@ -63,7 +81,7 @@ class Session {
   };
   enum class Wake { kSocket, kStopped, kTimeout };
 
-  explicit Session(JobContext& context);
+  Session(Mode mode, JobContext& context);
   Result<void> connect(const std::string& dsn, const std::string& database);
   Result<void> finish_connect();
   Result<void> begin();
@@ -71,16 +89,18 @@ class Session {
   [[nodiscard]] Wake wait(short events, std::optional<std::chrono::steady_clock::time_point> until) const;
   void cancel() const;
   Error start_error();
-  [[nodiscard]] Error error_of(const pg_result* result) const;
+  Error error_of(const pg_result* result);
 
   struct Close {
     void operator()(pg_conn* connection) const;
   };
 
+  Mode mode_;
   JobContext& context_;
   StopEvent stop_;
   std::unique_ptr<pg_conn, Close> connection_;
   bool closed_database_ = false;
+  std::string sqlstate_;
 };
 
 }  // namespace muster::postgres

@@ -3,58 +3,24 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <stdexcept>
 #include <thread>
 
-#include <libpq-fe.h>
 #include <catch2/catch.hpp>
 
+#include "integration/plugin_postgres_db.h"
 #include "support/postgres_server.h"
 #include "worker_sdk/testing/fake_context.h"
 
 using namespace muster;
+using test::Db;
+using test::ident;
+using test::value_in_dsn;
 
 namespace {
 
 using Names = std::vector<std::string>;
 
 constexpr char kOddDatabase[] = R"(Odd.Db "1")";
-
-/// A plain connection of the test's own.
-class Db {
- public:
-  explicit Db(const std::string& dsn) : connection_(PQconnectdb(dsn.c_str())) {
-    if (PQstatus(connection_) != CONNECTION_OK) throw std::runtime_error(PQerrorMessage(connection_));
-    PQsetNoticeProcessor(
-        connection_, [](void*, const char*) {}, nullptr);
-  }
-  Db(const Db&) = delete;
-  Db& operator=(const Db&) = delete;
-  ~Db() { PQfinish(connection_); }
-
-  /// The first column of the last statement's rows.
-  Names run(const std::string& sql) const {
-    PGresult* result = PQexec(connection_, sql.c_str());
-    Names rows;
-    for (int i = 0; i < PQntuples(result); ++i) rows.emplace_back(PQgetvalue(result, i, 0));
-    const auto status = PQresultStatus(result);
-    PQclear(result);
-    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
-      throw std::runtime_error(sql + ": " + PQerrorMessage(connection_));
-    }
-    return rows;
-  }
-  std::string one(const std::string& sql) const { return run(sql).at(0); }
-
- private:
-  PGconn* connection_;
-};
-
-std::string value_in_dsn(const std::string& value) {
-  std::string quoted = "'";
-  for (const char c : value) quoted += (c == '\'' || c == '\\' ? "\\" : "") + std::string(1, c);
-  return quoted + "'";
-}
 
 /// One server with a population for all tests; those that change something do it in a database of their own.
 struct Fleet {
@@ -140,13 +106,6 @@ struct Pg {
     return std::get<Error>(read(type, id)).code;
   }
 };
-
-std::string ident(const std::string& name) {
-  if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789") == name.npos && name != "select") return name;
-  std::string text = "\"";
-  for (const char c : name) text += (c == '"' ? "\"" : "") + std::string(1, c);
-  return text + "\"";
-}
 
 /// As the coordinator makes it of the parent.
 Parent in_database(const std::string& name) {
@@ -238,6 +197,7 @@ TEST_CASE("schemas, tables and extensions are those of the catalogs") {
   CHECK(pg.properties("PG::Extension", "shop.\"uuid-ossp\"") ==
         Json{{"database", "shop"},
              {"name", "uuid-ossp"},
+             {"schema", "public"},
              {"version", fleet().db("shop").one("SELECT extversion FROM pg_extension WHERE extname = 'uuid-ossp'")}});
   // The catalogs' own schemas are listed too: leaving them out is the filters' affair.
   CHECK(pg.list("PG::Table", in_schema("shop", "pg_catalog")).size() > 50);

@@ -5,6 +5,7 @@
 
 #include "coordinator/filter.h"
 #include "plugins/nats/config.h"
+#include "plugins/nats/declared.h"
 #include "plugins/nats/jetstream.h"
 #include "worker_sdk/testing/fake_context.h"
 
@@ -77,7 +78,8 @@ TEST_CASE("nats: the manifest holds together") {
     INFO(type.name);
     const auto schema = Json::parse(type.schema);
     CHECK(type.list_gives == ListGives::kProperties);
-    CHECK(type.operations == std::vector{Operation::kList, Operation::kRead});
+    CHECK(type.operations ==
+          std::vector{Operation::kList, Operation::kRead, Operation::kCreate, Operation::kUpdate, Operation::kDelete});
     for (const auto& text : type.examples) {
       const auto example = Json::parse(text);
       for (const auto& [key, value] : example.items()) CHECK(schema["properties"].contains(key));
@@ -164,6 +166,8 @@ TEST_CASE("nats: errors are told apart by err_code") {
   CHECK(code(10039, 503) == Errc::kUnsupported);
   CHECK(code(10076, 503) == Errc::kUnsupported);
   CHECK(code(10071, 400) == Errc::kConflict);
+  for (const int refused : {10012, 10074}) CHECK(code(refused, 500) == Errc::kInvalidRequest);
+  CHECK(code(19999, 400) == Errc::kInvalidRequest);
   for (const int busy : {10008, 10009, 10023}) CHECK(code(busy, 503) == Errc::kServiceUnavailable);
   for (const int limit : {10002, 10026, 10027, 10028, 10047}) CHECK(code(limit, 400) == Errc::kLimit);
   CHECK(code(19999, 404) == Errc::kInternalFailure);
@@ -236,4 +240,43 @@ TEST_CASE("nats: default filters leave out what belongs to others") {
 
   CHECK(kept("NATS::Consumer", {{"name", "d"}, {"durable_name", "d"}, {"ephemeral", false}}));
   CHECK_FALSE(kept("NATS::Consumer", {{"name", "x"}, {"ephemeral", true}}));
+}
+
+TEST_CASE("nats: what a server keeps of a declaration") {
+  const BusAccess own;
+  Plugin plugin(plugin_info());
+  add_types(plugin, own);
+  const auto schema = Json::parse(plugin.manifest().types[0].schema);
+  const Json there{{"name", "S"},
+                   {"subjects", {"a", "b"}},
+                   {"max_msgs", -1},
+                   {"max_age", 0},
+                   {"mirror", {{"name", "M"}, {"opt_start_seq", 3}}},
+                   {"sources", {{{"name", "A"}, {"filter_subject", "x"}}}}};
+  CHECK(not_kept(schema, {{"subjects", {"b", "a"}}, {"max_msgs", -1}, {"no_ack", false}, {"metadata", Json::object()}},
+                 there) == "");
+  CHECK(not_kept(schema, {{"mirror", {{"name", "M"}}}, {"sources", {{{"name", "A"}}}}, {"max_age", nullptr}}, there) ==
+        "");
+  CHECK(not_kept(schema, {{"metadata", {{"a", "b"}}}, {"no_ack", true}, {"max_msgs", 5}}, there) ==
+        "max_msgs, metadata, no_ack");
+  CHECK(not_kept(schema, {{"mirror", {{"name", "M"}, {"domain", "hub"}}}}, there) == "mirror");
+  CHECK(not_kept(schema, {{"sources", Json::array()}}, there) == "sources");
+}
+
+TEST_CASE("nats: what changes is what differs between prior and desired") {
+  const BusAccess own;
+  Plugin plugin(plugin_info());
+  add_types(plugin, own);
+  const auto schema = Json::parse(plugin.manifest().types[0].schema);
+  const Json prior{{"name", "S"}, {"max_age", 5}, {"sealed", false}, {"of_a_newer_server", 7}};
+  CHECK(changes_of(schema, prior, prior).value() == Json::object());
+  CHECK(changes_of(schema, prior, {{"name", "S"}, {"max_age", 6}}).value() == Json{{"max_age", 6}});
+  CHECK(changes_of(schema, prior, {{"name", "S"}, {"of_a_newer_server", 7}}).value() == Json{{"max_age", nullptr}});
+  for (const Json& mistake : {Json{{"name", "T"}}, Json{{"name", "S"}, {"max_age", "long"}},
+                              Json{{"name", "S"}, {"max_age", -1}}, Json{{"name", "S"}, {"of_a_newer_server", 8}}}) {
+    INFO(mistake.dump());
+    const auto changes = changes_of(schema, prior, mistake);
+    REQUIRE_FALSE(changes);
+    CHECK(changes.error().code == Errc::kInvalidRequest);
+  }
 }

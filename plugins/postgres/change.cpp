@@ -1,0 +1,145 @@
+#include "change.h"
+
+#include <algorithm>
+
+#include "declared.h"
+#include "native_id.h"
+#include "table.h"
+
+namespace muster::postgres {
+namespace {
+
+/// The names that find an object, and the database that it is in.
+struct Address {
+  std::string database, scope, name;
+};
+
+Result<Address> address_of(const Kind& kind, const std::string& native_id) {
+  const auto names = parse_native_id(native_id);
+  if (!names || names->size() != kind.names()) {
+    return invalid_request("no native id of a " + std::string(kind.type) + ": " + native_id);
+  }
+  return Address{kind.home == Home::kServer ? "" : names->front(), kind.home == Home::kSchema ? (*names)[1] : "",
+                 names->back()};
+}
+
+Address declared_address(const Kind& kind, const Json& declared) {
+  const auto text = [&](const char* key) { return declared.at(key).get<std::string>(); };
+  return {kind.home == Home::kServer ? "" : text("database"), kind.home == Home::kSchema ? text("schema") : "",
+          text("name")};
+}
+
+/// A session for a change, and where its object is.
+struct Open {
+  std::unique_ptr<Session> session;
+  Place place;
+};
+
+Result<Open> open(const Kind& kind, const TargetInfo& target, const std::string& database, Session::Mode mode,
+                  JobContext& context) {
+  const auto dsn = parse_config(target.config);
+  if (!dsn) return dsn.error();
+  auto session = Session::open(*dsn, database, mode, context);
+  if (!session) return session.error();
+  if (*session == nullptr) {
+    return database.empty() ? invalid_request("config.dsn: its database takes no connections")
+                            : unsupported("database " + database + " takes no connections");
+  }
+  Open opened{std::move(*session), {}};
+  if (kind.home == Home::kServer) return opened;
+  auto part = opened.session->query("SELECT quote_ident(current_database())");
+  if (!part) return part.error();
+  opened.place = {database, part->front().front()};
+  return opened;
+}
+
+/// PostgreSQL makes and drops databases in no transaction.
+Session::Mode mode_of(const Kind& kind) {
+  return &kind == &kDatabase ? Session::Mode::kSingle : Session::Mode::kChange;
+}
+
+/// The object as the precondition wants it; locked where it is a table, until the session ends.
+Result<Resource> hold(const Kind& kind, const Open& opened, const Address& at, const std::string& native_id,
+                      const Precondition& precondition) {
+  if (&kind == &kTable) {
+    const auto locked = opened.session->query("LOCK TABLE ONLY " + table_name(*opened.session, at.scope, at.name) +
+                                              " IN ACCESS EXCLUSIVE MODE");
+    if (!locked) return locked.error();
+  }
+  auto there = find(kind, *opened.session, opened.place, at.scope, at.name);
+  if (!there) return there.error();
+  if (!*there) return not_found("no " + std::string(kind.type) + " " + native_id);
+  if ((*there)->native_id != native_id) {
+    return invalid_request(native_id + " is " + (*there)->native_id + " at this server");
+  }
+  if (violates(precondition, **there)) return conflict(native_id + " is not as it was when this was planned");
+  return std::move(**there);
+}
+
+/// Beside what was to be changed everything is as before: nobody else changed the object meanwhile.
+bool untouched(const Json& before, const Json& after, const Json& wanted) {
+  return std::ranges::all_of(before.items(), [&](const auto& property) {
+    return wanted.contains(property.key()) || after.value(property.key(), Json()) == property.value();
+  });
+}
+
+}  // namespace
+
+Result<Mutation> create(const Kind& kind, const CreateRequest& request, JobContext& context) {
+  const auto declared = checked_declaration(Json::parse(kind.schema), request.properties);
+  if (!declared) return declared.error();
+  const auto at = declared_address(kind, *declared);
+  auto opened = open(kind, request.target, at.database, mode_of(kind), context);
+  if (!opened) return opened.error();
+  if (auto made = kind.create(*opened->session, *declared); !made) return made.error();
+  auto there = find(kind, *opened->session, opened->place, at.scope, at.name);
+  if (!there) return there.error();
+  if (!*there) return failure(Errc::kInternalFailure, "what was made is not there");
+  if (auto other = mismatch(*declared, (*there)->properties.json()); !other.empty()) {
+    return mode_of(kind) == Session::Mode::kSingle ? not_stabilized(other) : invalid_request(other);
+  }
+  if (auto committed = opened->session->commit(); !committed) return committed.error();
+  return Mutation(std::move(**there));
+}
+
+Result<Mutation> update(const Kind& kind, const UpdateRequest& request, JobContext& context) {
+  const auto wanted = changes_of(Json::parse(kind.schema), request.prior, request.desired);
+  if (!wanted) return wanted.error();
+  const auto at = address_of(kind, request.native_id);
+  if (!at) return at.error();
+  auto opened = open(kind, request.target, at->database, Session::Mode::kChange, context);
+  if (!opened) return opened.error();
+  const auto before = hold(kind, *opened, *at, request.native_id, request.precondition);
+  if (!before) return before.error();
+  const auto properties = before->properties.json();
+  if (auto changed = kind.change(*opened->session, properties, *wanted); !changed) return changed.error();
+  auto there = find(kind, *opened->session, opened->place, at->scope, at->name);
+  if (!there) return there.error();
+  if (!*there || (*there)->uid != before->uid) return conflict(request.native_id + " became another meanwhile");
+  const auto after = (*there)->properties.json();
+  if (auto other = mismatch(*wanted, after); !other.empty()) return invalid_request(other);
+  // A table is locked, and its parts hang together: a primary key makes columns NOT NULL.
+  if (&kind != &kTable && !untouched(properties, after, *wanted)) {
+    return conflict(request.native_id + " was changed meanwhile");
+  }
+  if (auto committed = opened->session->commit(); !committed) return committed.error();
+  return Mutation(std::move(**there));
+}
+
+Result<Mutation> remove(const Kind& kind, const DeleteRequest& request, JobContext& context) {
+  const auto at = address_of(kind, request.native_id);
+  if (!at) return at.error();
+  auto opened = open(kind, request.target, at->database, mode_of(kind), context);
+  if (!opened) return opened.error();
+  if (const auto there = hold(kind, *opened, *at, request.native_id, request.precondition); !there) {
+    return there.error();
+  }
+  auto& session = *opened->session;
+  const auto name =
+      kind.home == Home::kSchema ? table_name(session, at->scope, at->name) : session.identifier(at->name);
+  if (auto dropped = session.query("DROP " + std::string(kind.noun) + " " + name); !dropped) return dropped.error();
+  if (auto committed = session.commit(); !committed) return committed.error();
+  return Mutation::deleted();
+}
+
+}  // namespace muster::postgres
