@@ -131,23 +131,23 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
     if (!unchanged) object["hash"] = hashes[{step.stack, step.name}];
     steps += (steps.empty() ? "" : ",") + object.dump();
   }
-  auto mistakes = Json::array();
-  for (const auto& mistake : draft.mistakes) {
-    if (*from > 0 || mistakes.size() == 1000) break;
-    mistakes.push_back({{"resource", mistake.resource}, {"message", mistake.message}});
-  }
-  auto unchecked = Json::array();
-  for (const auto& note : draft.unchecked) {
-    if (*from > 0 || unchecked.size() == 1000) break;
-    unchecked.push_back({{"resource", note.resource}, {"message", note.message}});
-  }
+  const auto notes = [&](const std::vector<PlanMistake>& all) {
+    auto list = Json::array();
+    for (const auto& each : all) {
+      if (*from > 0 || list.size() == 1000) break;  // the first part has them
+      list.push_back(
+          {{"stack", each.stack}, {"resource", each.resource}, {"pointer", each.pointer}, {"message", each.message}});
+    }
+    return list.dump();
+  };
   const bool more = next < draft.plan.steps.size();
   return JsonObject()
       .text("draft", draft.id)
       .raw("summary", shown(draft.plan.summary()).dump())
       .flag("nothing", draft.nothing)
-      .raw("mistakes", mistakes.dump())
-      .raw("unchecked", unchecked.dump())
+      .raw("mistakes", notes(draft.mistakes))
+      .number("mistakes_total", draft.mistakes.size())
+      .raw("unchecked", notes(draft.unchecked))
       .raw("steps", "[" + steps + "]")
       .raw("next", more ? Json(std::to_string(next)).dump() : "null")
       .take();

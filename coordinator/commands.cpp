@@ -114,13 +114,15 @@ Result<Draft*> Commands::draft(const std::string& id, TimePoint now) {
 void Commands::plan(Draft& draft) {
   draft.plan = {};
   draft.mistakes.clear();
+  draft.unchecked.clear();
   draft.stack_of.clear();
   std::set<std::string> declared_targets;
   const auto targets = must(s_.store.targets());
   for (const auto& target : draft.targets) {
     const auto row = std::ranges::find(targets, target.name, &TargetRow::name);
     if (row != targets.end() && !row->applied && row->state != TargetState::kRemoved) {
-      draft.mistakes.push_back({{}, "target " + target.name + " is declared in the fleet's configuration already"});
+      draft.mistakes.push_back(
+          {{}, {}, {}, "target " + target.name + " is declared in the fleet's configuration already"});
     }
     declared_targets.insert(target.name);
   }
@@ -129,6 +131,7 @@ void Commands::plan(Draft& draft) {
     auto made = make_plan(draft.stacks[i], draft.mode, view);
     made.plan.restrict_to(draft.only, draft.excluded);
     std::ranges::move(made.mistakes, std::back_inserter(draft.mistakes));
+    std::ranges::move(made.unchecked, std::back_inserter(draft.unchecked));
     draft.plan.append(std::move(made.plan));
     draft.stack_of.resize(draft.plan.steps.size(), i);
   }

@@ -200,7 +200,7 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 std::string to_string(const ConfigMistake& mistake) {
-  if (mistake.line == 0) return mistake.file + ": " + mistake.message;
+  if (mistake.line == 0) return (mistake.file.empty() ? "muster" : mistake.file) + ": " + mistake.message;
   return mistake.file + ":" + std::to_string(mistake.line) + ":" + std::to_string(mistake.column) + ": " +
          mistake.message;
 }

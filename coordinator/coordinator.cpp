@@ -330,7 +330,7 @@ Verdict Coordinator::late_result(JobReply reply, TimePoint now) {
 
 void Coordinator::on_result(const Message& message, TimePoint now) {
   auto reply = decoded<JobReply>(message, now);
-  if (reply && !message.reply.empty()) take_reply(std::move(*reply), std::string(message.reply), now);
+  if (reply) take_reply(std::move(*reply), std::string(message.reply), now);
 }
 
 void Coordinator::on_announcement(const Message& message, TimePoint now) {

@@ -16,8 +16,9 @@ constexpr std::string_view kNameWanted = "a name: letters, digits, `_` and `-`, 
 
 class DeclarationReader {
  public:
-  DeclarationReader(DeclarationResult& result, const std::map<std::string, std::string>& variables)
-      : result_(result), variables_(variables), yaml_("", result.mistakes) {}
+  DeclarationReader(DeclarationResult& result, const std::map<std::string, std::string>& variables,
+                    DeclarationPlaces* places)
+      : result_(result), variables_(variables), places_(places), yaml_("", result.mistakes) {}
 
   void read(const DeclarationFile& file) {
     file_ = file.name;
@@ -102,7 +103,24 @@ class DeclarationReader {
                   {"depends_on", after},
                   {"on_drift", on_drift_handler(r.on_drift)},
                   {"lifecycle", lifecycle}});
+    if (places_ != nullptr) {
+      places_->add(stack.stack, r.name, {}, {file_, node.line, node.column});
+      for (std::size_t i = 0; i < node.keys.size(); ++i) {
+        if (node.keys[i].text == "properties") note_places(node.items[i], stack.stack, r.name, nlohmann::json::json_pointer());
+      }
+    }
     stack.resources.push_back(std::move(r));
+  }
+
+  void note_places(const YamlNode& node, const std::string& stack, const std::string& name,
+                   const nlohmann::json::json_pointer& at) {
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      const bool map = node.kind == YamlNode::Kind::kMap;
+      const auto below = map ? at / node.keys[i].text : at / i;
+      const auto& where = map ? node.keys[i] : node.items[i];
+      places_->add(stack, name, below.to_string(), {file_, where.line, where.column});
+      note_places(node.items[i], stack, name, below);
+    }
   }
 
   void properties(const YamlNode& node, DeclaredResource& r, const Declaration& stack) {
@@ -130,6 +148,7 @@ class DeclarationReader {
 
   DeclarationResult& result_;
   const std::map<std::string, std::string>& variables_;
+  DeclarationPlaces* places_;
   YamlReader yaml_;
   TargetReader targets_{yaml_};
   std::string file_;
@@ -139,10 +158,20 @@ class DeclarationReader {
 
 }  // namespace
 
+std::optional<DeclarationPlaces::Place> DeclarationPlaces::find(const std::string& stack, const std::string& resource,
+                                                                std::string pointer) const {
+  for (;;) {
+    const auto it = places_.find(stack + "\n" + resource + "\n" + pointer);
+    if (it != places_.end()) return it->second;
+    if (pointer.empty()) return std::nullopt;
+    pointer.erase(std::min(pointer.rfind('/'), pointer.size()));
+  }
+}
+
 DeclarationResult read_declarations(const std::vector<DeclarationFile>& files,
-                                    const std::map<std::string, std::string>& variables) {
+                                    const std::map<std::string, std::string>& variables, DeclarationPlaces* places) {
   DeclarationResult result;
-  DeclarationReader reader(result, variables);
+  DeclarationReader reader(result, variables, places);
   for (const auto& file : files) reader.read(file);
   reader.finish();
   const auto order = [&](const ConfigMistake& mistake) {

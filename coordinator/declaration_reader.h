@@ -1,7 +1,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "coordinator/config.h"
@@ -12,6 +14,24 @@ namespace muster {
 struct DeclarationFile {
   std::string name;  // for messages
   std::string text;
+};
+
+/// Where resources and their properties stand in files.
+class DeclarationPlaces {
+ public:
+  struct Place {
+    std::string file;
+    int line = 0, column = 0;
+  };
+  void add(const std::string& stack, const std::string& resource, const std::string& pointer, Place place) {
+    places_[stack + "\n" + resource + "\n" + pointer] = std::move(place);
+  }
+  /// Of the property, of what is around it, or of the resource; none where nothing is known of it.
+  [[nodiscard]] std::optional<Place> find(const std::string& stack, const std::string& resource,
+                                          std::string pointer) const;
+
+ private:
+  std::unordered_map<std::string, Place> places_;
 };
 
 /// What files declare, or every mistake in them.
@@ -29,8 +49,10 @@ struct DeclarationResult {
 ///                lifecycle: {protect, replace: delete-first | create-first}}]
 /// Texts in properties may hold references (secret_text.h); names that they refer to must be declared in the stack.
 /// `variables`   for ${var:NAME}
+/// `places`      filled in when it is given
 DeclarationResult read_declarations(const std::vector<DeclarationFile>& files,
-                                    const std::map<std::string, std::string>& variables);
+                                    const std::map<std::string, std::string>& variables,
+                                    DeclarationPlaces* places = nullptr);
 
 /// Whether a YAML text looks like a declaration, and not like a configuration.
 bool looks_like_declaration(const std::string& yaml);

@@ -9,6 +9,7 @@
 
 #include "coordinator/difference.h"
 #include "coordinator/references.h"
+#include "coordinator/schema_check.h"
 
 namespace muster {
 namespace {
@@ -22,6 +23,7 @@ struct TypeRules {
   const TypeDescriptor* type = nullptr;
   PropertyRule rules;
   std::vector<std::string> identity;  // properties that tell one object from another
+  std::optional<SchemaCheck> schema;
   [[nodiscard]] bool can(Operation operation) const {
     return std::ranges::find(type->operations, operation) != type->operations.end();
   }
@@ -55,13 +57,21 @@ class Planner {
     Json values;  // its properties as far as they are known, for those who refer to it
   };
 
-  void mistake(const std::string& resource, std::string message) {
-    result_.mistakes.push_back({resource, std::move(message)});
+  void mistake(const std::string& resource, std::string message, std::string pointer = {}) {
+    result_.mistakes.push_back({declaration_.stack, resource, std::move(pointer), std::move(message)});
   }
 
   void plan_declared() {
     collect();
-    if (!result_.mistakes.empty()) return;
+    if (!result_.mistakes.empty()) {  // what the schemas say beside is of use all the same
+      for (const auto& node : nodes_) {
+        const auto* rules = rules_of(node.resource->type);
+        std::vector<std::string> holes;
+        for (const auto& hole : node.resource->holes) holes.push_back(hole.pointer);
+        if (rules != nullptr) validate(*node.resource, *rules, Json::parse(node.resource->properties), holes);
+      }
+      return;
+    }
     std::deque<std::size_t> ready;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (nodes_[i].open == 0) ready.push_back(i);
@@ -121,10 +131,10 @@ class Planner {
     const auto properties = Json::parse(resource.properties);
     for (const auto& [name, rule] : rules->rules.properties) {
       if (rule.read_only && properties.contains(name)) {
-        mistake(resource.name, "/" + name + " is set by the system and cannot be declared");
+        mistake(resource.name, "/" + name + " is set by the system and cannot be declared", "/" + name);
       }
       if (rule.secret && properties.contains(name) && !properties[name].is_null()) {
-        mistake(resource.name, "/" + name + " is a secret: it takes a reference only, like ${env:NAME}");
+        mistake(resource.name, "/" + name + " is a secret: it takes a reference only, like ${env:NAME}", "/" + name);
       }
     }
   }
@@ -136,6 +146,7 @@ class Planner {
     made.type = view_.type(type);
     if (made.type == nullptr) return nullptr;
     if (auto rules = property_rules(made.type->schema)) made.rules = std::move(*rules);
+    if (auto check = SchemaCheck::compile(made.type->schema)) made.schema = std::move(*check);
     const auto schema = Json::parse(made.type->schema, nullptr, false);
     if (schema.is_object() && schema.contains(kIdentity) && schema[kIdentity].is_array()) {
       for (const auto& property : schema[kIdentity]) {
@@ -182,6 +193,7 @@ class Planner {
     }
     const auto known = find(resource, rules, declared, unknown);
     if (known) taken_.insert(known->row);
+    if (!known || known->declared != claim) validate(resource, rules, declared, unknown);
     if (!known || !known->managed || known->name != resource.name || known->declared != claim) {
       step.claim = std::move(claim);
     }
@@ -206,6 +218,35 @@ class Planner {
     for (const auto& pointer : unknown) node.values[Json::json_pointer(pointer)] = nullptr;
     node.step = result_.plan.steps.size();
     result_.plan.steps.push_back(std::move(step));
+  }
+
+  /// Asks the type's schema, with examples where values are not known yet.
+  void validate(const DeclaredResource& resource, const TypeRules& rules, Json declared,
+                const std::vector<std::string>& unknown) {
+    if (!rules.schema) return;
+    std::vector<std::string> unasked;
+    for (const auto& pointer : unknown) {
+      const auto hole = std::ranges::find(resource.holes, pointer, &Hole::pointer);
+      if (hole == resource.holes.end()) continue;
+      auto example = resolve(*hole, [&](const std::string& name, const std::string& path) -> std::optional<Json> {
+        const auto named = by_name_.find(name);
+        const auto* of = named == by_name_.end() ? nullptr : rules_of(nodes_[named->second].resource->type);
+        if (of == nullptr || of->type->examples.empty()) return std::nullopt;
+        return value_at(Json::parse(of->type->examples.front(), nullptr, false), path);
+      });
+      if (example) {
+        declared[Json::json_pointer(pointer)] = std::move(*example);
+        continue;
+      }
+      unasked.push_back(pointer);
+      if (!hole->secret()) {
+        result_.unchecked.push_back({declaration_.stack, resource.name, pointer, "its value is not known yet"});
+      }
+    }
+    for (const auto& fault : rules.schema->faults(declared)) {
+      if (std::ranges::find(unasked, fault.pointer) != unasked.end()) continue;
+      mistake(resource.name, (fault.pointer.empty() ? "" : fault.pointer + ": ") + fault.message, fault.pointer);
+    }
   }
 
   /// Puts the value of a hole in where it is known; else its place goes to `unknown`.

@@ -46,8 +46,9 @@ struct Plan {
 
 /// A mistake in what is declared that only shows beside the inventory and the types; `resource` may be empty.
 struct PlanMistake {
-  std::string resource;
-  std::string message;
+  std::string stack{}, resource{};
+  std::string pointer{};  // of the property; empty: the resource as a whole
+  std::string message{};
   bool operator==(const PlanMistake&) const = default;
 };
 
@@ -92,7 +93,8 @@ JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
 
 struct PlanResult {
   Plan plan;
-  std::vector<PlanMistake> mistakes;  // empty: the plan can be carried out
+  std::vector<PlanMistake> mistakes;   // empty: the plan can be carried out
+  std::vector<PlanMistake> unchecked;  // what the schemas could not be asked about, because it is not known yet
 };
 
 /// Decides what is to be done so that the inventory is as declared. Linear in resources and references. Steps that

@@ -133,7 +133,7 @@ std::optional<YamlError> check_line(std::string_view line, int number) {
 }
 
 std::optional<YamlError> check_bytes(std::string_view text) {
-  if (text.size() > kMaxYamlBytes) return YamlError{1, 1, "larger than 16 MiB"};
+  if (text.size() > kMaxYamlBytes) return YamlError{1, 1, "larger than 40 MiB"};
   for (int number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
     if (auto error = check_line(line, number)) return error;

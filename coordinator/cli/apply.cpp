@@ -15,6 +15,7 @@
 #include <ostream>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include <spdlog/fmt/fmt.h>
 
@@ -36,7 +37,7 @@ constexpr std::array<std::string_view, 6> kActions{"create", "update", "replace"
 
 /// What a user wants, read and in the form in which it travels.
 struct Wanted {
-  std::vector<nlohmann::json> stacks;  // {"stack","resources":[...]}, in parts that fit a request
+  std::vector<JsonText> stacks;  // {"stack","resources":[...]}, in parts that fit a request
   std::vector<nlohmann::json> targets;
   Json basis;  // of a saved plan: what it was made from; null otherwise
   std::string mode;
@@ -51,24 +52,21 @@ std::string read_input(const std::string& file, std::optional<Error>& failed) {
   return {};
 }
 
-void add_stack(Wanted& wanted, const nlohmann::json& stack) {
-  auto part = nlohmann::json{{"stack", stack.at("stack")}, {"resources", nlohmann::json::array()}};
-  std::size_t bytes = 0;
-  for (const auto& resource : stack.at("resources")) {
-    const auto size = resource.dump().size();
-    if (bytes > 0 && bytes + size > kPartBytes) {
-      wanted.stacks.push_back(
-          std::exchange(part, {{"stack", stack.at("stack")}, {"resources", nlohmann::json::array()}}));
-      bytes = 0;
-    }
-    part["resources"].push_back(resource);
-    bytes += size;
+void add_stack(Wanted& wanted, const Declaration& stack) {
+  const auto close = [&](std::string& resources) {
+    wanted.stacks.push_back("{\"stack\":\"" + stack.stack + "\",\"resources\":[" + resources + "]}");
+    resources.clear();
+  };
+  std::string resources;
+  for (const auto& resource : stack.resources) {
+    if (resources.size() > kPartBytes) close(resources);
+    resources += (resources.empty() ? "" : ",") + declared_text(resource);
   }
-  wanted.stacks.push_back(std::move(part));
+  close(resources);
 }
 
 /// nullopt: mistakes were reported.
-std::optional<Wanted> read_files(Screen& screen, const ApplyOptions& options) {
+std::optional<std::vector<DeclarationFile>> load_files(Screen& screen, const ApplyOptions& options) {
   std::vector<DeclarationFile> files;
   std::vector<ConfigMistake> mistakes;
   for (const auto& file : options.files) {
@@ -76,21 +74,25 @@ std::optional<Wanted> read_files(Screen& screen, const ApplyOptions& options) {
     files.push_back({file == "-" ? "(standard input)" : file, read_input(file, failed)});
     if (failed) mistakes.push_back({file, 0, 0, failed->message});
   }
-  if (mistakes.empty()) {
-    auto read = read_declarations(files, options.variables);
-    if (read.mistakes.empty()) {
-      Wanted wanted;
-      for (const auto& stack : read.stacks) add_stack(wanted, to_json(stack));
-      for (const auto& target : read.targets) wanted.targets.push_back(to_json(target));
-      wanted.mode = options.mode;
-      wanted.only = options.only;
-      wanted.exclude = options.exclude;
-      return wanted;
-    }
-    mistakes = std::move(read.mistakes);
-  }
+  if (mistakes.empty()) return files;
   static_cast<void>(report(screen, mistakes));
   return std::nullopt;
+}
+
+std::optional<Wanted> read_files(Screen& screen, const ApplyOptions& options,
+                                 const std::vector<DeclarationFile>& files) {
+  auto read = read_declarations(files, options.variables);
+  if (!read.mistakes.empty()) {
+    static_cast<void>(report(screen, read.mistakes));
+    return std::nullopt;
+  }
+  Wanted wanted;
+  for (const auto& stack : read.stacks) add_stack(wanted, stack);
+  for (const auto& target : read.targets) wanted.targets.push_back(to_json(target));
+  wanted.mode = options.mode;
+  wanted.only = options.only;
+  wanted.exclude = options.exclude;
+  return wanted;
 }
 
 std::optional<Wanted> read_plan(Screen& screen, const std::string& file) {
@@ -102,7 +104,7 @@ std::optional<Wanted> read_plan(Screen& screen, const std::string& file) {
     return std::nullopt;
   }
   Wanted wanted;
-  for (const auto& stack : saved.at("stacks")) add_stack(wanted, stack);
+  for (const auto& stack : saved.at("stacks")) wanted.stacks.push_back(stack.dump());
   for (const auto& target : saved.at("targets")) wanted.targets.push_back(target);
   wanted.basis = Json::parse(saved.at("basis").dump());
   wanted.mode = saved.at("mode");
@@ -113,9 +115,14 @@ std::optional<Wanted> read_plan(Screen& screen, const std::string& file) {
 
 /// Readable for the owner alone: declared values may be nobody else's business.
 bool save_plan(Screen& screen, const std::string& file, const Wanted& wanted, const Json& plan) {
-  nlohmann::json saved{
-      {"muster_plan", 1},    {"stacks", wanted.stacks},   {"targets", wanted.targets},       {"mode", wanted.mode},
-      {"only", wanted.only}, {"exclude", wanted.exclude}, {"basis", nlohmann::json::array()}};
+  nlohmann::json saved{{"muster_plan", 1},
+                       {"stacks", nlohmann::json::array()},
+                       {"targets", wanted.targets},
+                       {"mode", wanted.mode},
+                       {"only", wanted.only},
+                       {"exclude", wanted.exclude},
+                       {"basis", nlohmann::json::array()}};
+  for (const auto& stack : wanted.stacks) saved["stacks"].push_back(nlohmann::json::parse(stack));
   for (const Json& step : plan.at("steps")) {
     if (!step.contains("hash")) continue;
     saved["basis"].push_back({{"stack", step.at("stack")},
@@ -141,8 +148,8 @@ bool save_plan(Screen& screen, const std::string& file, const Wanted& wanted, co
 Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted) {
   Progress progress(screen);
   std::string draft;
-  const auto send = [&](const char* what, const nlohmann::json& part) -> Result<void> {
-    Json request{{what, Json::parse(nlohmann::json::array({part}).dump())}};
+  const auto send = [&](const char* what, const JsonText& part) -> Result<void> {
+    Json request{{what, Json::array({Json::parse(part)})}};
     if (!draft.empty()) request["draft"] = draft;
     auto answer = client.ask("declare", std::move(request));
     if (!answer) return answer.error();
@@ -155,7 +162,7 @@ Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted) {
     if (auto sent = send("stacks", stack); !sent) return sent.error();
   }
   for (const auto& target : wanted.targets) {
-    if (auto sent = send("targets", target); !sent) return sent.error();
+    if (auto sent = send("targets", target.dump()); !sent) return sent.error();
   }
   Json plan;
   std::string cursor;
@@ -355,13 +362,24 @@ Result<std::optional<Json>> await_command(Client& client, Screen& screen, const 
   return std::optional<Json>();
 }
 
-int report_mistakes(Screen& screen, const Json& plan) {
-  for (const Json& mistake : plan.at("mistakes")) {
-    const auto resource = field(mistake, "resource");
-    screen.err << "muster: " << (resource.empty() ? "" : escape(resource) + ": ") << escape(field(mistake, "message"))
-               << '\n';
+/// Mistakes that only show beside the inventory, each with its place in the files.
+int report_mistakes(Screen& screen, const Json& plan, const std::vector<DeclarationFile>& files,
+                    const std::map<std::string, std::string>& variables) {
+  DeclarationPlaces places;
+  static_cast<void>(read_declarations(files, variables, &places));
+  std::vector<ConfigMistake> mistakes;
+  for (const Json& each : plan.at("mistakes")) {
+    const auto resource = field(each, "resource");
+    const auto place =
+        places.find(field(each, "stack"), resource, field(each, "pointer")).value_or(DeclarationPlaces::Place{});
+    mistakes.push_back(
+        {place.file, place.line, place.column, (resource.empty() ? "" : resource + ": ") + field(each, "message")});
   }
-  screen.err << std::flush;
+  std::ranges::stable_sort(mistakes, {},
+                           [](const auto& each) { return std::tuple(each.file, each.line, each.column); });
+  const auto total = plan.value("mistakes_total", mistakes.size());
+  static_cast<void>(report(screen, mistakes));
+  if (total > mistakes.size()) screen.err << "muster: and " << total - mistakes.size() << " more" << std::endl;
   return 2;
 }
 
@@ -379,12 +397,14 @@ void escape_references(Json& value) {
 }  // namespace
 
 int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask& ask, const Interrupted& interrupted) {
-  auto wanted = options.plan_in.empty() ? read_files(screen, options) : read_plan(screen, options.plan_in);
+  const auto files = load_files(screen, options);
+  if (!files) return 2;
+  auto wanted = options.plan_in.empty() ? read_files(screen, options, *files) : read_plan(screen, options.plan_in);
   if (!wanted) return 2;
   const bool destroys = wanted->mode == "destroy";
   auto plan = ask_plan(client, screen, *wanted);
   if (!plan) return report(screen, plan.error());
-  if (!plan->at("mistakes").empty()) return report_mistakes(screen, *plan);
+  if (!plan->at("mistakes").empty()) return report_mistakes(screen, *plan, *files, options.variables);
   if (!wanted->basis.is_null()) {
     if (const auto where = moved(wanted->basis, *plan); !where.empty()) {
       screen.err << "muster: the world has moved since the plan was saved; nothing was done:\n";
@@ -394,8 +414,8 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
     }
   }
   for (const Json& unchecked : plan->at("unchecked")) {
-    note(screen,
-         "not checked yet: " + escape(field(unchecked, "resource")) + ": " + escape(field(unchecked, "message")));
+    note(screen, "not checked yet: " + escape(field(unchecked, "resource") + field(unchecked, "pointer")) + ": " +
+                     escape(field(unchecked, "message")));
   }
   const bool machine = screen.format != Format::kTable;
   if (!machine || !(options.plan_only || options.yes)) show_plan(screen, machine ? screen.err : screen.out, *plan);
@@ -414,8 +434,8 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
     }
     return 0;
   }
-  const bool changes = std::ranges::any_of(
-      plan->at("steps"), [](const Json& step) { return field(step, "action") != "unchanged"; });
+  const bool changes =
+      std::ranges::any_of(plan->at("steps"), [](const Json& step) { return field(step, "action") != "unchanged"; });
   if (!options.yes && changes) {
     screen.out << std::flush;
     const auto agreed =

@@ -9,7 +9,12 @@
 namespace muster::test {
 
 LiveFleet::LiveFleet(const std::string& config) {
-  std::ofstream(directory() / "muster.yaml") << config;
+  std::string text = config;
+  constexpr std::string_view kPlace = "@DIR@";
+  for (auto at = text.find(kPlace); at != std::string::npos; at = text.find(kPlace, at)) {
+    text.replace(at, kPlace.size(), directory().string());
+  }
+  std::ofstream(directory() / "muster.yaml") << text;
 }
 
 LiveFleet::~LiveFleet() {

@@ -13,6 +13,7 @@ namespace muster::test {
 /// killed and removed at the end. Throws std::runtime_error where nothing can be started. Thread: one.
 class LiveFleet : public FleetClient {
  public:
+  /// `config`   in which @DIR@ stands for directory()
   explicit LiveFleet(const std::string& config);
   ~LiveFleet();
 

@@ -357,3 +357,31 @@ TEST_CASE("declarations come back from JSON as they were") {
     CHECK_FALSE(declaration_from_json(Json::parse(bad)));
   }
 }
+
+TEST_CASE("declared properties are asked of their schemas, with examples where they are not known") {
+  World world;
+  auto& role_type = world.types["PG::Role"];
+  role_type.examples = {R"({"name":"example","login":true})"};
+  const auto wrong = [&](const DeclaredResource& resource) {
+    return messages(make_plan({"shop", {resource, role("owner")}}, ApplyMode::kReconcile, world));
+  };
+  CHECK(wrong(role("good", {{"login", true}})).empty());
+  const auto typed = wrong(role("bad", {{"login", "yes"}, {"oid", 5}}));
+  REQUIRE(typed.size() == 2);  // together
+  CHECK_THAT(typed[0], Contains("set by the system"));
+  CHECK_THAT(typed[1], Contains("/login"));
+  SECTION("a reference whose example is of another type") {
+    auto user = role("user", {{"login", nullptr}});
+    user.holes = {{"/login", {{TextPart::Kind::kResource, "owner", "name"}}}};
+    world.types["PG::Role"].schema = kRoleSchema;
+    auto made = role("made");
+    made.properties = R"({"name":null})";
+    made.holes = {{"/name", {{TextPart::Kind::kResource, "owner", "oid"}}}};  // no example has it
+    const auto result = make_plan({"shop", {role("owner"), made}}, ApplyMode::kReconcile, world);
+    CHECK(messages(result).empty());
+    REQUIRE(result.unchecked.size() == 1);
+    CHECK(result.unchecked[0].pointer == "/name");
+    CHECK_THAT(messages(make_plan({"shop", {role("owner"), user}}, ApplyMode::kReconcile, world)).at(0),
+               Contains("/login"));
+  }
+}

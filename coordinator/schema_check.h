@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "schema/messages.h"
+
+namespace muster {
+
+/// A place in a document that a JSON Schema does not allow.
+struct SchemaFault {
+  std::string pointer;  // RFC 6901; empty: the document as a whole
+  std::string message;
+};
+
+/// A JSON Schema (draft 7), compiled. What a type says of properties that only the system sets is not asked of
+/// declarations. thread: one at a time
+class SchemaCheck {
+ public:
+  /// errors   kMalformed: no schema that can be used, with the reason
+  static Result<SchemaCheck> compile(const JsonText& schema);
+  SchemaCheck(SchemaCheck&&) noexcept;
+  SchemaCheck& operator=(SchemaCheck&&) noexcept;
+  ~SchemaCheck();
+
+  [[nodiscard]] std::vector<SchemaFault> faults(const nlohmann::json& document) const;
+
+ private:
+  struct Compiled;
+  explicit SchemaCheck(std::unique_ptr<Compiled> compiled);
+  std::unique_ptr<Compiled> compiled_;
+};
+
+}  // namespace muster

@@ -1,0 +1,141 @@
+// Changes while everything dies: workers, the coordinator, calls. The fake cloud's own count tells the truth.
+
+#include <sqlite3.h>
+
+#include <atomic>
+#include <fstream>
+#include <map>
+#include <set>
+#include <thread>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "support/live_fleet.h"
+
+using muster::test::LiveFleet;
+using Json = nlohmann::json;
+
+namespace {
+
+int wanted() {
+  const char* given = std::getenv("MUSTER_APPLY_RESOURCES");
+  return given == nullptr ? 120 : std::atoi(given);
+}
+
+/// First columns of the rows of a query on the cloud's own books.
+std::vector<std::string> books(const std::string& file, const std::string& sql) {
+  sqlite3* database = nullptr;
+  std::vector<std::string> rows;
+  REQUIRE(sqlite3_open(file.c_str(), &database) == SQLITE_OK);
+  sqlite3_busy_timeout(database, 10'000);
+  sqlite3_stmt* statement = nullptr;
+  REQUIRE(sqlite3_prepare_v2(database, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK);
+  while (sqlite3_step(statement) == SQLITE_ROW) {
+    rows.emplace_back(reinterpret_cast<const char*>(sqlite3_column_text(statement, 0)));
+  }
+  sqlite3_finalize(statement);
+  sqlite3_close(database);
+  return rows;
+}
+
+/// A graph of depth 20: each refers to one of the layer before.
+std::string graph(int count, int size) {
+  std::string text = "stack: big\nresources:\n";
+  const int layer = std::max(1, count / 20);
+  for (int i = 0; i < count; ++i) {
+    const auto name = "r" + std::to_string(i);
+    text += "  - {name: " + name + ", type: \"FAKE::Cloud::Thing0\", target: cloud, properties: {name: " + name +
+            ", size: " + std::to_string(size);
+    if (i >= layer) text += ", owner: \"${resource:r" + std::to_string(i - layer) + ".id}\"";
+    text += "}}\n";
+  }
+  return text;
+}
+
+struct Storm : LiveFleet {
+  Storm()
+      : LiveFleet(R"(workers:
+  - {plugin: fake, count: 3}
+targets:
+  - name: cloud
+    namespace: FAKE
+    config:
+      resources: 0
+      state: @DIR@/state.db
+      latency_ms: 5
+      fail:
+        create: {before: 0.05, after: 0.05, crash_before: 0.01, crash_after: 0.01}
+        update: {before: 0.05, after: 0.05, crash_after: 0.01}
+        delete: {before: 0.05, after: 0.05, crash_after: 0.01}
+discovery: {interval: 0s}
+)") {}
+};
+
+}  // namespace
+
+TEST_CASE("no double, no orphan, and each command ends, whatever dies meanwhile") {
+  Storm fleet;
+  const auto state = (fleet.directory() / "state.db").string();
+  fleet.start();
+  const int count = wanted();
+  const auto file = (fleet.directory() / "big.yaml").string();
+  // Some kills in each of three storms: who dies often is started again later and later.
+  std::atomic<int> kills_left = 0;
+  std::atomic<bool> over = false;
+  std::thread reaper([&] {
+    while (!over) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(700));
+      if (kills_left <= 0) continue;
+      static_cast<void>(fleet.kill_one(kills_left-- % 3 == 0 ? "coordinator" : "muster-plugin-fake"));
+    }
+  });
+  const auto until_complete = [&](const std::vector<std::string>& args) {
+    kills_left = 5;
+    for (int rounds = 1; rounds <= 30; ++rounds) {
+      const auto answer = fleet.muster(args);
+      const auto report = Json::parse(answer.out, nullptr, false);
+      if (!report.is_object() || !report.contains("state")) continue;  // the coordinator died under the request
+      CHECK((report["state"] == "complete" || report["state"] == "failed"));
+      for (const auto& result : report["results"]) {
+        const auto said = result["state"].get<std::string>();
+        CHECK((said == "done" || said == "failed" || said == "blocked"));
+      }
+      if (report["state"] == "complete") return rounds;
+      static_cast<void>(fleet.discover());
+    }
+    return 99;
+  };
+  const std::string doubles =
+      "SELECT name FROM objects WHERE NOT deleted AND NOT computed GROUP BY name HAVING count(*) > 1";
+  const std::string there = "SELECT name FROM objects WHERE NOT deleted AND NOT computed";
+
+  std::ofstream(file) << graph(count, 1);
+  CHECK(until_complete({"apply", file, "--yes", "-o", "json", "--timeout", "20s"}) < 30);
+  CHECK(books(state, doubles).empty());
+  CHECK(books(state, there).size() == static_cast<std::size_t>(count));
+
+  std::ofstream(file) << graph(count, 2);
+  CHECK(until_complete({"apply", file, "--yes", "-o", "json", "--timeout", "20s"}) < 30);
+  CHECK(books(state, "SELECT name FROM objects WHERE NOT deleted AND json_extract(properties, '$.size') <> 2").empty());
+
+  std::ofstream(file) << graph(count / 2, 2);
+  CHECK(until_complete({"apply", file, "--yes", "-o", "json", "--timeout", "20s"}) < 30);
+  CHECK(books(state, there).size() == static_cast<std::size_t>(count / 2));
+  over = true;
+  reaper.join();
+
+  // The inventory knows exactly what there is, and of each which declaration it belongs to.
+  REQUIRE(fleet.eventually([&] { return fleet.discover()["state"] == "complete"; }));
+  std::set<std::string> managed;
+  for (const auto& row : fleet.resources({"--managed"})) managed.insert(row["native_id"]);
+  const auto ids = books(state, "SELECT native_id FROM objects WHERE NOT deleted AND NOT computed");
+  CHECK(managed == std::set<std::string>(ids.begin(), ids.end()));
+  CHECK(fleet.json({"apply", file, "--plan"})["summary"]["unchanged"] == count / 2);
+  // Each change was made once: nothing was created that some later step had to clean up.
+  CHECK(books(state,
+              "SELECT idempotency_key FROM calls WHERE operation = 'create' AND outcome LIKE 'applied%' "
+              "GROUP BY idempotency_key HAVING count(*) > 1")
+            .empty());
+  for (const auto& each : fleet.json({"commands"})) CHECK(each["finished_at"].is_string());
+}
