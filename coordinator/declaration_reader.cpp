@@ -106,7 +106,8 @@ class DeclarationReader {
     if (places_ != nullptr) {
       places_->add(stack.stack, r.name, {}, {file_, node.line, node.column});
       for (std::size_t i = 0; i < node.keys.size(); ++i) {
-        if (node.keys[i].text == "properties") note_places(node.items[i], stack.stack, r.name, nlohmann::json::json_pointer());
+        if (node.keys[i].text == "properties")
+          note_places(node.items[i], stack.stack, r.name, nlohmann::json::json_pointer());
       }
     }
     stack.resources.push_back(std::move(r));

@@ -49,6 +49,10 @@ std::string_view Execution::state_name(State state) {
   return kNames[static_cast<std::size_t>(state)];
 }
 
+bool Execution::over(State state) {
+  return state != State::kPending && state != State::kRunning;
+}
+
 void Execution::count_ended(std::size_t index, State state) {
   states_[index] = state;
   --left_;
@@ -66,7 +70,7 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
   }
   next_progress_ = now + kProgressEvery;
   for (std::size_t i = 0; i < states_.size(); ++i) {
-    if (open_[i] == 0) ready_.push_back(i);
+    if (open_[i] == 0) ready_[plan_.steps[i].target].push_back(i);
   }
   for (const auto& operation : operations) {
     if (operation.step >= states_.size() || !is_over(operation.state)) continue;
@@ -105,20 +109,18 @@ Result<void> Execution::locate(Work& work) {
   const auto& step = work.step;
   const auto row = step.row != 0 ? must(s_.store.one(step.row)) : std::nullopt;
   if (row) work.keep(*row);
-  for (auto& target : must(s_.store.targets())) {
-    if (target.name != step.target) continue;
-    if (target.state == TargetState::kChanged) {
-      return Error{Errc::kTargetChanged,
-                   "target " + step.target + " is another system, or has another configuration, than before: look, " +
-                       "then `muster targets accept " + step.target + "`",
-                   {},
-                   0};
-    }
-    if (target.state == TargetState::kActive) work.target = std::move(target);
-  }
-  if (work.target.name.empty()) {
+  auto target = must(s_.store.target(step.target));
+  if (!target || target->state == TargetState::kRemoved) {
     return Error{Errc::kNotFound, "no target is named '" + step.target + "' any more", {}, 0};
   }
+  if (target->state == TargetState::kChanged) {
+    return Error{Errc::kTargetChanged,
+                 "target " + step.target + " is another system, or has another configuration, than before: look, " +
+                     "then `muster targets accept " + step.target + "`",
+                 {},
+                 0};
+  }
+  work.target = std::move(*target);
   work.manifest = s_.registry.manifest_of({work.target.ns, work.target.pool}).second;
   if (!work.manifest) work.manifest = s_.registry.latest_manifest(work.target.ns).second;
   if (work.manifest) {
@@ -242,6 +244,7 @@ void Execution::begin(std::size_t index, TimePoint now) {
   }
   if (auto located = locate(work); !located) return fail(work, located.error());
   go_on(work, work.change() == Work::Change::kCreate ? Phase::kCreating : Phase::kReading, now);
+  submit_due(work, now);
 }
 
 void Execution::go_on(Work& work, Phase phase, TimePoint now, Millis pause) {
@@ -365,7 +368,7 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
 
 void Execution::release(std::size_t index) {
   for (const auto dependent : dependents_[index]) {
-    if (--open_[dependent] == 0) ready_.push_back(dependent);
+    if (--open_[dependent] == 0) ready_[plan_.steps[dependent].target].push_back(dependent);
   }
 }
 
@@ -383,31 +386,49 @@ void Execution::fail(Work& work, const Error& error) {
   end(work.op.step, State::kFailed, errc_name(error.code), error.message);
 }
 
-void Execution::advance(TimePoint now) {
-  if (finished_) return;
-  std::vector<std::size_t> waiting;
-  auto ready = std::exchange(ready_, {});
-  for (std::size_t i = 0; i < ready.size(); ++i) {
-    const auto index = ready[i];
-    if (states_[index] != State::kPending) continue;
-    const auto& step = plan_.steps[index];
-    if (row_.cancel != Cancelled::kNo) {
-      end(index, State::kCancelled, "CANCELLED", "cancelled before it was begun");
-    } else if (step.action == StepAction::kDelete && others_left_ > 0) {
-      waiting.push_back(index);  // what is not declared any more goes when all else has succeeded
-    } else if (step.action == StepAction::kDelete && others_failed_) {
-      end(index, State::kBlocked, "BLOCKED", "nothing is deleted unless all else succeeds");
-    } else if (running_.size() < kMaxRunning) {
-      begin(index, now);
-    } else {
-      waiting.push_back(index);
-    }
-    if (i + 1 == ready.size() && !ready_.empty()) {  // what became ready by these
-      ready.insert(ready.end(), ready_.begin(), ready_.end());
-      ready_.clear();
+/// Begins what there is room for; whether that may have made more ready.
+bool Execution::begin_ready(TimePoint now) {
+  if (others_left_ == 0) {
+    for (const auto index : std::exchange(deletions_, {})) ready_[plan_.steps[index].target].push_back(index);
+  }
+  bool ended = false;
+  for (auto& [target, queue] : ready_) {
+    while (!queue.empty() && running_.size() < kMaxRunning) {
+      const auto index = queue.front();
+      const bool deletes = plan_.steps[index].action == StepAction::kDelete;
+      const bool cancelled = row_.cancel != Cancelled::kNo;
+      const bool starts = states_[index] == State::kPending && !cancelled && !(deletes && others_left_ > 0);
+      if (starts && !has_room(target)) break;
+      queue.pop_front();
+      if (states_[index] != State::kPending) continue;
+      if (cancelled) {
+        end(index, State::kCancelled, "CANCELLED", "cancelled before it was begun");
+      } else if (deletes && others_left_ > 0) {
+        deletions_.push_back(index);  // what is not declared any more goes when all else has succeeded
+      } else if (deletes && others_failed_) {
+        end(index, State::kBlocked, "BLOCKED", "nothing is deleted unless all else succeeds");
+      } else {
+        begin(index, now);
+      }
+      ended = ended || over(states_[index]);
     }
   }
-  ready_.insert(ready_.end(), waiting.begin(), waiting.end());
+  return ended;
+}
+
+bool Execution::has_room(const std::string& target) {
+  const auto [it, unknown] = lanes_.try_emplace(target);
+  if (unknown) {
+    if (const auto row = must(s_.store.target(target))) it->second = {row->ns, row->pool};
+  }
+  return it->second.ns.empty() || s_.dispatcher.has_room(it->second);
+}
+
+void Execution::advance(TimePoint now) {
+  if (finished_) return;
+  advanced_at_ = now;
+  while (begin_ready(now)) {
+  }
   std::vector<std::size_t> due;
   for (const auto& [index, work] : running_) {
     if (work->due <= now) due.push_back(index);
@@ -417,6 +438,8 @@ void Execution::advance(TimePoint now) {
     if (it == running_.end() || it->second->due > now) continue;
     auto& work = *it->second;
     if (s_.dispatcher.has_room({work.target.ns, work.target.pool})) submit_due(work, now);
+  }
+  while (begin_ready(now)) {  // what these have ended
   }
   if (left_ == 0) return finish();
   if (now < next_progress_) return;
@@ -428,8 +451,11 @@ void Execution::advance(TimePoint now) {
 
 TimePoint Execution::next_due() const {
   if (finished_) return TimePoint::max();
+  if (left_ == 0 || (others_left_ == 0 && !deletions_.empty())) return advanced_at_;
   auto due = next_progress_;
-  for (const auto& [index, work] : running_) due = std::min(due, work->due);
+  for (const auto& [index, work] : running_) {
+    if (work->due > advanced_at_) due = std::min(due, work->due);  // the others wait for room, which an answer makes
+  }
   return due;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -74,6 +75,9 @@ class Execution {
   };
   struct Work;
 
+  bool begin_ready(TimePoint now);
+  bool has_room(const std::string& target);
+  static bool over(State state);
   void begin(std::size_t step, TimePoint now);
   void end(std::size_t step, State state, std::string_view code = {}, const std::string& message = {});
   void fail(Work& work, const Error& error);
@@ -124,16 +128,19 @@ class Execution {
   CommandPlan plan_;
   std::uint64_t owner_;
   std::vector<State> states_;
-  std::vector<std::size_t> open_;                     // steps that come first and have not ended
-  std::vector<std::vector<std::size_t>> dependents_;  // steps that wait for this one
-  std::vector<std::size_t> ready_;
-  std::size_t others_left_ = 0;  // steps that are no deletions and have not ended
+  std::vector<std::size_t> open_;                         // steps that come first and have not ended
+  std::vector<std::vector<std::size_t>> dependents_;      // steps that wait for this one
+  std::map<std::string, std::deque<std::size_t>> ready_;  // by target
+  std::map<std::string, Lane> lanes_;                     // of targets
+  std::vector<std::size_t> deletions_;                    // ready but for what is no deletion
+  std::size_t others_left_ = 0;                           // steps that are no deletions and have not ended
   bool others_failed_ = false;
   std::size_t left_ = 0;  // steps that have not ended
   std::map<std::size_t, std::unique_ptr<Work>> running_;
   std::unordered_map<JobId, std::size_t> jobs_;
   std::map<std::string, PropertyRule> rules_;  // by type
   std::map<std::pair<std::string, std::string>, std::size_t> steps_by_name_;
+  TimePoint advanced_at_;
   TimePoint next_progress_;
   JsonText last_progress_;
   bool finished_ = false;

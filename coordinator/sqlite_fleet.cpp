@@ -83,6 +83,18 @@ Result<std::vector<TargetRow>> SqliteStore::targets() {
   return found;
 }
 
+Result<std::optional<TargetRow>> SqliteStore::target(std::string_view name) {
+  auto rows = select(sql::select_target, name);
+  std::optional<TargetRow> found;
+  if (rows.next()) {
+    auto target = target_of(rows);
+    if (!target) return target.error();
+    found = std::move(*target);
+  }
+  if (auto done = rows.result(); !done) return done.error();
+  return found;
+}
+
 Result<void> SqliteStore::put_target(const TargetRow& target) {
   write(sql::put_target, target.id.value, target.name, target.ns, target.pool, to_json(target.config).dump(),
         target.discover, target.interval.count(), target.system, target.state, to_json(target.filters).dump(),

@@ -84,7 +84,7 @@ Result<std::optional<Claim>> SqliteStore::claim(RowId row) {
 
 Result<void> SqliteStore::of_stack(std::string_view stack, std::string_view name,
                                    const std::function<void(const ManagedView&)>& sink) {
-  auto rows = select(sql::select_stack, stack, name);
+  auto rows = name.empty() ? select(sql::select_stack, stack) : select(sql::select_named, stack, name);
   while (rows.next()) {
     ManagedView view;
     view.row = rows.integer(0);

@@ -49,6 +49,7 @@ class SqliteStore final : public Store {
   [[nodiscard]] std::size_t uncommitted() const override { return uncommitted_; }
 
   Result<std::vector<TargetRow>> targets() override;
+  Result<std::optional<TargetRow>> target(std::string_view name) override;
   Result<void> put_target(const TargetRow& target) override;
   Result<ScanRow> scan(const TargetId& target, std::string_view type) override;
   Result<std::vector<ScanRow>> scans(const TargetId& target) override;

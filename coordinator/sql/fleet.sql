@@ -13,6 +13,12 @@ SELECT id, name, ns, pool, config, discover, interval_ms, system, state, filters
                   ON r.scan = s.row AND r.state IN (1, 2) AND r.state = 2 WHERE s.target = t.row)
 FROM targets t ORDER BY name;
 
+-- As select_targets, for one name, without counting what it has.
+-- name: select_target
+SELECT id, name, ns, pool, config, discover, interval_ms, system, state, filters, plugin_filters, inspected, reachable,
+       last_run, applied, 0
+FROM targets WHERE name = ?1;
+
 -- name: put_target
 INSERT INTO targets (id, name, ns, pool, config, discover, interval_ms, system, state, filters, plugin_filters,
                      inspected, reachable, last_run, applied)

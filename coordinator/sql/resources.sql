@@ -149,13 +149,21 @@ UPDATE resources SET drifted = ?2 WHERE row = ?1 AND drifted <> ?2;
 -- name: set_created
 UPDATE resources SET created = 1 WHERE row = ?1;
 
--- `?1` stack, `?2` name, empty: all
+-- `?1` stack
 -- name: select_stack
 SELECT r.row, t.name, s.type, r.native_id, r.uid, r.name,
        CASE WHEN r.state = 0 AND s.stale THEN 1 ELSE r.state END, r.drifted, r.properties, r.declared, r.content, r.parent,
        r.changed_at
 FROM resources r CROSS JOIN scans s ON s.row = r.scan CROSS JOIN targets t ON t.row = s.target
-WHERE r.stack = ?1 AND r.managed AND r.state < 3 AND (?2 = '' OR r.name = ?2) ORDER BY r.row;
+WHERE r.stack = ?1 AND r.managed AND r.state < 3 ORDER BY r.row;
+
+-- `?1` stack, `?2` name
+-- name: select_named
+SELECT r.row, t.name, s.type, r.native_id, r.uid, r.name,
+       CASE WHEN r.state = 0 AND s.stale THEN 1 ELSE r.state END, r.drifted, r.properties, r.declared, r.content, r.parent,
+       r.changed_at
+FROM resources r CROSS JOIN scans s ON s.row = r.scan CROSS JOIN targets t ON t.row = s.target
+WHERE r.stack = ?1 AND r.name = ?2 AND r.managed AND r.state < 3 ORDER BY r.row;
 
 -- name: select_managed
 SELECT stack, name, declared FROM resources WHERE row = ?1 AND managed;

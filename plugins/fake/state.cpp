@@ -32,6 +32,7 @@ constexpr const char* kTables[] = {
     "CREATE INDEX IF NOT EXISTS requests_by_key ON requests(idempotency_key)",
 };
 
+// A `+` keeps SQLite from the indices that do not tell objects apart.
 #define OBJECT                                                                                           \
   "SELECT seq, type, parent, native_id, uid, idempotency_key, name, properties, secret_hash, revision, " \
   "created_at_ms, visible_at_ms, gone_at_ms, computed, deleted FROM objects WHERE (target = ?1 OR target_id = ?2) "
@@ -114,16 +115,16 @@ std::optional<Object> State::first(const Statement& statement) {
 }
 
 std::optional<Object> State::find(std::string_view type, std::string_view native_id) {
-  return first(prepare(OBJECT "AND type = ?3 AND native_id = ?4", target_, target_id_, type, native_id));
+  return first(prepare(OBJECT "AND +type = ?3 AND native_id = ?4", target_, target_id_, type, native_id));
 }
 
 std::optional<Object> State::made_with(std::string_view type, std::string_view idempotency_key) {
   if (idempotency_key.empty()) return std::nullopt;
-  return first(prepare(OBJECT "AND type = ?3 AND idempotency_key = ?4", target_, target_id_, type, idempotency_key));
+  return first(prepare(OBJECT "AND +type = ?3 AND idempotency_key = ?4", target_, target_id_, type, idempotency_key));
 }
 
 std::optional<Object> State::named(std::string_view type, std::string_view parent, std::string_view name) {
-  return first(prepare(OBJECT "AND type = ?3 AND parent = ?4 AND name = ?5 AND NOT deleted", target_, target_id_, type,
+  return first(prepare(OBJECT "AND type = ?3 AND +parent = ?4 AND name = ?5 AND NOT deleted", target_, target_id_, type,
                        parent, name));
 }
 
