@@ -121,6 +121,10 @@ Result<void> Execution::locate(Work& work) {
                  0};
   }
   work.target = std::move(*target);
+  if (step.action == StepAction::kCreate) {
+    work.inherited_key = must(s_.store.unsettled(work.place()));
+    work.op.uncertain = work.op.uncertain || !work.inherited_key.empty();
+  }
   work.manifest = s_.registry.manifest_of({work.target.ns, work.target.pool}).second;
   if (!work.manifest) work.manifest = s_.registry.latest_manifest(work.target.ns).second;
   if (work.manifest) {
@@ -344,8 +348,12 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
 void Execution::end(std::size_t index, State state, std::string_view code, const std::string& message) {
   OperationRow operation;
   if (const auto it = running_.find(index); it != running_.end()) {
-    end_write(*it->second);
-    jobs_.erase(it->second->job);
+    auto& work = *it->second;
+    end_write(work);
+    jobs_.erase(work.job);
+    if (work.step.action == StepAction::kCreate && state != State::kDone && work.op.uncertain && work.row == 0) {
+      must(s_.store.set_unsettled(work.place(), work.key()));
+    }
     operation = it->second->op;
     running_.erase(it);
   }

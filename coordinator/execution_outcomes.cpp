@@ -374,6 +374,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
     if (old->state == ResourceState::kMissing) must(s_.store.leave(step.row, ResourceState::kVanished, "replaced", at));
   }
   must(s_.store.manage(made.row, {step.stack, step.name, step.claim}));
+  if (!work.inherited_key.empty()) must(s_.store.set_unsettled(work.place(), {}));
   s_.events.emit(work.target.ns, "resource.created", row.id.value, identity(row).text("hash", hex(content)).take());
   must(s_.store.put_operation(work.op));
   converge(work, parsed(work.prior), now);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include "coordinator/execution.h"
 
 namespace muster {
@@ -18,6 +20,7 @@ struct Execution::Work {
   }
   /// The same for every attempt of a change, and another for the second half of a replacement.
   [[nodiscard]] std::string key() const {
+    if (!inherited_key.empty() && change() == Change::kCreate) return inherited_key;
     return op.command.value + "-" + std::to_string(op.step) + "-" + std::to_string(op.epoch);
   }
   [[nodiscard]] Phase phase() const { return static_cast<Phase>(op.phase & kPhaseBits); }
@@ -30,6 +33,10 @@ struct Execution::Work {
     if (step.action == StepAction::kDelete) return Change::kDelete;
     if (step.action == StepAction::kReplace) return second_half() == create_first ? Change::kDelete : Change::kCreate;
     return Change::kUpdate;
+  }
+  /// What names the resource of a create beyond this command.
+  [[nodiscard]] std::string place() const {
+    return nlohmann::json{step.stack, step.name, step.target, step.type}.dump();
   }
   /// A replacement goes on with its other change.
   void begin_second_half() {
@@ -53,9 +60,10 @@ struct Execution::Work {
   bool create_first = false;         // of a replacement
   TimePoint due = TimePoint::max();  // when its next job is submitted; max: one is under way
   TimePoint deadline;
-  JobId job;      // under way
-  int tries = 0;  // of a change whose outcome is not known, or that conflicted
-  int reads = 0;  // that did not show what was wanted
+  JobId job;                  // under way
+  std::string inherited_key;  // of a create of an earlier command that nobody knows the outcome of
+  int tries = 0;              // of a change whose outcome is not known, or that conflicted
+  int reads = 0;              // that did not show what was wanted
   int polls = 0;
   bool recovered = false;  // a worker may have its job still
   bool writing = false;    // WriteLog knows of it

@@ -154,6 +154,22 @@ Result<std::vector<OperationRow>> SqliteStore::operations(const CommandId& comma
   return operations_of(select(sql::select_operations, command.value));
 }
 
+Result<std::string> SqliteStore::unsettled(std::string_view place) {
+  auto rows = select(sql::select_unsettled, place);
+  std::string key = rows.next() ? rows.string(0) : std::string();
+  if (auto done = rows.result(); !done) return done.error();
+  return key;
+}
+
+Result<void> SqliteStore::set_unsettled(std::string_view place, std::string_view key) {
+  if (key.empty()) {
+    write(sql::drop_unsettled, place);
+  } else {
+    write(sql::put_unsettled, place, key);
+  }
+  return status();
+}
+
 Result<std::optional<OperationRow>> SqliteStore::operation_of(const JobId& job) {
   return first_of(operations_of(select(sql::select_operation_of, job.value)));
 }

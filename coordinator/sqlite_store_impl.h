@@ -95,6 +95,8 @@ class SqliteStore final : public Store {
   Result<void> put_operation(const OperationRow& operation) override;
   Result<std::vector<OperationRow>> operations(const CommandId& command) override;
   Result<std::optional<OperationRow>> operation_of(const JobId& job) override;
+  Result<std::string> unsettled(std::string_view place) override;
+  Result<void> set_unsettled(std::string_view place, std::string_view key) override;
 
   Result<void> load_filtered(RowId scan,
                              const std::function<void(const Hash128& id, std::uint64_t listed)>& sink) override;

@@ -293,6 +293,9 @@ class Store {
   virtual Result<void> put_operation(const OperationRow& operation) = 0;
   virtual Result<std::vector<OperationRow>> operations(const CommandId& command) = 0;  // by step
   virtual Result<std::optional<OperationRow>> operation_of(const JobId& job) = 0;
+  /// Key of a create of what `place` names that ended without knowing whether it was applied; empty: there is none.
+  virtual Result<std::string> unsettled(std::string_view place) = 0;
+  virtual Result<void> set_unsettled(std::string_view place, std::string_view key) = 0;  // empty: it is settled
 
   // ids of a scan that its filters left out: what the list said of each (a hash) when it was read last
   virtual Result<void> load_filtered(RowId scan,

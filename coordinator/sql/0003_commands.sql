@@ -34,6 +34,12 @@ CREATE TABLE operations (
 
 CREATE INDEX operations_job ON operations (job) WHERE job <> '';
 
+-- Creates that ended without knowing whether they were applied: the next one of the same resource has their key.
+CREATE TABLE unsettled (
+  place TEXT PRIMARY KEY,  -- JSON array: stack, name, target, type
+  key   TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 ALTER TABLE resources ADD COLUMN name TEXT NOT NULL DEFAULT '';         -- in its stack
 ALTER TABLE resources ADD COLUMN declared TEXT NOT NULL DEFAULT '';     -- JSON: as it was applied last
 ALTER TABLE resources ADD COLUMN created INTEGER NOT NULL DEFAULT 0;    -- made by a command

@@ -49,3 +49,12 @@ WHERE command = ?1 ORDER BY step;
 -- name: select_operation_of
 SELECT command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message FROM operations
 WHERE job = ?1 AND job <> '';
+
+-- name: put_unsettled
+INSERT INTO unsettled (place, key) VALUES (?1, ?2) ON CONFLICT (place) DO UPDATE SET key = excluded.key;
+
+-- name: drop_unsettled
+DELETE FROM unsettled WHERE place = ?1;
+
+-- name: select_unsettled
+SELECT key FROM unsettled WHERE place = ?1;

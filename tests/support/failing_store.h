@@ -71,6 +71,10 @@ class FailingStore final : public Store {
   Result<std::vector<OperationRow>> operations(const CommandId& command) override {
     return store_->operations(command);
   }
+  Result<std::string> unsettled(std::string_view place) override { return store_->unsettled(place); }
+  Result<void> set_unsettled(std::string_view place, std::string_view key) override {
+    return write(store_->set_unsettled(place, key));
+  }
   Result<std::optional<OperationRow>> operation_of(const JobId& job) override { return store_->operation_of(job); }
   Result<void> load_filtered(RowId scan, const std::function<void(const Hash128&, std::uint64_t)>& sink) override {
     return store_->load_filtered(scan, sink);

@@ -312,6 +312,29 @@ TEST_CASE_METHOD(Commands, "what is not known in the end is said, and found by t
   CHECK(count() == 1);
 }
 
+TEST_CASE_METHOD(Commands, "what may have been made is asked for again under the same key by the next command") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (count() == 0) static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "failed");
+  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
+  worker().on_go = {};
+  SECTION("the system knows keys") {}
+  SECTION("the system knows names") {
+    system.knows_keys = false;
+  }
+  // Nobody has looked since: the inventory does not know of it.
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == first);
+  CHECK(count() == 1);
+  CHECK(apply(stack({}))["state"] == "complete");
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+  CHECK(count() == 1);
+}
+
 TEST_CASE_METHOD(Commands, "a result of nobody's job is refused, one that was taken is confirmed again") {
   start_discovered();
   apply(stack({box("a")}));

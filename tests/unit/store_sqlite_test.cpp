@@ -156,10 +156,10 @@ TEST_CASE_METHOD(SqliteFixture, "a store of the first version is brought up to d
     put(*store, scan, "kept");
     store->commit().value();
   }
-  for (const char* undo : {"DROP TABLE commands", "DROP TABLE operations", "DROP INDEX resources_stack",
-                           "ALTER TABLE resources DROP COLUMN name", "ALTER TABLE resources DROP COLUMN declared",
-                           "ALTER TABLE resources DROP COLUMN created", "ALTER TABLE targets DROP COLUMN applied",
-                           "DROP TABLE filtered"}) {
+  for (const char* undo : {"DROP TABLE commands", "DROP TABLE operations", "DROP TABLE unsettled",
+                           "DROP INDEX resources_stack", "ALTER TABLE resources DROP COLUMN name",
+                           "ALTER TABLE resources DROP COLUMN declared", "ALTER TABLE resources DROP COLUMN created",
+                           "ALTER TABLE targets DROP COLUMN applied", "DROP TABLE filtered"}) {
     outside(undo);
   }
   outside("ALTER TABLE scans DROP COLUMN runs");
