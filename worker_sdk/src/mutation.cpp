@@ -9,6 +9,11 @@ namespace muster {
 
 Mutation::Mutation(Resource resource) : resource_(std::move(resource)) {}
 
+Result<Mutation> Mutation::of(Result<Resource> read) {
+  if (!read) return read.error();
+  return Mutation(std::move(*read));
+}
+
 Mutation Mutation::deleted() {
   Mutation done;
   done.gone_ = true;

@@ -78,6 +78,13 @@ std::string percent_encode(std::string_view bytes) {
   return out;
 }
 
+Result<std::string> text_of(const Json& object, const char* name) {
+  const auto it = object.find(name);
+  if (it == object.end()) return std::string();
+  if (!it->is_string()) return invalid_request(std::string(name) + " must be a text, not " + it->type_name());
+  return it->get<std::string>();
+}
+
 std::string percent_decode(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -11,9 +11,11 @@ namespace {
 
 /// Writes the text into a file beside the note: there is never half a note.
 muster::Result<fs::path> draft_of(const fs::path& path, const muster::Json& properties) {
+  const auto text = muster::text_of(properties, "text");
+  if (!text) return text.error();
   const fs::path draft = path.parent_path() / (".draft-" + path.filename().string());
   std::ofstream file(draft, std::ios::binary);
-  file << muster::percent_decode(properties.value("text", ""));
+  file << muster::percent_decode(*text);
   file.close();
   if (!file) return muster::from_errno(errno, "write " + draft.string());
   return draft;
@@ -26,18 +28,17 @@ muster::Result<muster::Resource> as_it_is(const muster::TargetInfo& target, cons
 }
 
 muster::Result<muster::Mutation> create_note(const muster::CreateRequest& request, muster::JobContext&) {
-  const std::string note = request.properties.at("name");
-  const auto path = path_of(request.target, note);
-  if (!path) return muster::invalid_request("no name of a note: " + note);
+  const auto note = muster::text_of(request.properties, "name");
+  if (!note) return note.error();
+  const auto path = path_of(request.target, *note);
+  if (!path) return muster::invalid_request("no name of a note: " + *note);
   const auto draft = draft_of(*path, request.properties);
   if (!draft) return draft.error();
   std::error_code error;
   fs::create_hard_link(*draft, *path, error);  // ALREADY_EXISTS where there is one: a name makes one note, once
   fs::remove(*draft);
   if (error) return muster::from_errno(error.value(), "create " + path->string());
-  const auto created = as_it_is(request.target, note);
-  if (!created) return created.error();
-  return muster::Mutation(*created);
+  return muster::Mutation::of(as_it_is(request.target, *note));
 }
 
 muster::Result<muster::Mutation> update_note(const muster::UpdateRequest& request, muster::JobContext&) {
@@ -51,9 +52,7 @@ muster::Result<muster::Mutation> update_note(const muster::UpdateRequest& reques
     return current ? muster::conflict(path->string() + " has changed") : current.error();
   }
   fs::rename(*draft, *path);
-  const auto updated = as_it_is(request.target, request.native_id);
-  if (!updated) return updated.error();
-  return muster::Mutation(*updated);
+  return muster::Mutation::of(as_it_is(request.target, request.native_id));
 }
 
 muster::Result<muster::Mutation> remove_note(const muster::DeleteRequest& request, muster::JobContext&) {

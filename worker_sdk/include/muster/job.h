@@ -93,6 +93,8 @@ class Mutation {
  public:
   /// Done: the object as it is now, native id included.
   Mutation(Resource resource);  // NOLINT(google-explicit-constructor)
+  /// The same of an object that has just been read.
+  static Result<Mutation> of(Result<Resource> read);
   /// Done: the object is gone, or was not there.
   static Mutation deleted();
   /// The system works on it; the coordinator asks the type's status function.
