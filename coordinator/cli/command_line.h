@@ -51,8 +51,9 @@ struct CommandLine {
 /// A number that is at least 1.
 extern const CLI::Validator kAtLeastOne;
 
-// fleet_verbs.cpp, process_verbs.cpp
+// fleet_verbs.cpp, plugin_verbs.cpp, process_verbs.cpp
 void declare_fleet_verbs(CommandLine& line);
+void declare_plugin_verbs(CommandLine& line);
 void declare_process_verbs(CommandLine& line);
 
 }  // namespace muster::cli

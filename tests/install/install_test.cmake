@@ -40,6 +40,13 @@ if(output MATCHES "open sesame")
   message(FATAL_ERROR "the key is in the log:\n${output}")
 endif()
 
+# The plugin against the contract, as the guide's end says.
+file(READ ${notes}/conformance.cmake conformance)
+file(APPEND ${notes}/CMakeLists.txt "${conformance}")
+run(${CMAKE_COMMAND} -E env CMAKE_PREFIX_PATH=${WORK}/prefix CXXFLAGS=${flags} ${CMAKE_COMMAND} ${notes}/build)
+run(${CMAKE_CTEST_COMMAND} --test-dir ${notes}/build --output-on-failure -V -R notes_conformance_test)
+expect("notes_conformance_test" "same-key +NOTES::Note +ok.* 0 failed")
+
 run(${notes}/build/muster-plugin-notes --help)
 expect("--help" "Text files in a directory.*Example:")
 run(${notes}/build/muster-plugin-notes --manifest)
