@@ -368,14 +368,21 @@ Result<JsonText> Api::types(ApiRequest& request, Effects&) {
 }
 
 Result<JsonText> Api::schema(ApiRequest& request, Effects&) {
+  const auto usable = [](const JsonText& schema) {
+    return nlohmann::json::accept(schema) ? schema : JsonText(R"({"type":"object"})");
+  };
+  if (const auto ns = request.text("namespace"); !ns.empty()) {  // of the targets' config
+    if (request.fault()) return *request.fault();
+    const auto manifest = p_.registry.latest_manifest(ns).second;
+    if (!manifest) return unknown("no plugin serves namespace '" + ns + "': `muster plugins` lists them");
+    return usable(manifest->config_schema);
+  }
   const auto name = request.required_text("type");
   if (request.fault()) return *request.fault();
   const auto manifest = p_.registry.latest_manifest(namespace_of(name)).second;
   if (manifest) {
     const auto type = std::ranges::find(manifest->types, name, &TypeDescriptor::name);
-    if (type != manifest->types.end()) {
-      return nlohmann::json::accept(type->schema) ? type->schema : JsonText(R"({"type":"object"})");
-    }
+    if (type != manifest->types.end()) return usable(type->schema);
   }
   return unknown("no plugin serves type '" + name + "': `muster types` lists them");
 }

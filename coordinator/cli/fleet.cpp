@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <map>
 #include <ostream>
 
+#include "coordinator/cli/editor_schema.h"
 #include "coordinator/cli/verbs.h"
 
 namespace muster::cli {
@@ -50,22 +52,26 @@ int act(Client& client, Screen& screen, const char* verb, const Json& request, c
   return 0;
 }
 
-/// One JSON Schema that defines every type by its name.
+/// The schema of everything that can be declared.
 Result<std::string> all_schemas(Client& client) {
-  std::vector<std::string> names;
+  std::map<std::string, Json> types, configs;
   const auto listed = each_item(client, "types", Json::object(), [&](const std::string& item) {
-    names.push_back(field(Json::parse(item), "type"));
+    types[field(Json::parse(item), "type")];
     return true;
   });
   if (!listed) return listed.error();
-  std::sort(names.begin(), names.end());  // the same bytes for the same plugins
-  Json definitions = Json::object();
-  for (const std::string& name : names) {
+  for (auto& [name, schema] : types) {
+    configs[name.substr(0, name.find("::"))];
     const auto answer = client.ask("schema", {{"type", name}});
     if (!answer) return answer.error();
-    definitions[name] = Json::parse(*answer);
+    schema = Json::parse(*answer);
   }
-  return Json{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"$defs", definitions}}.dump();
+  for (auto& [ns, schema] : configs) {
+    const auto answer = client.ask("schema", {{"namespace", ns}});
+    if (!answer) return answer.error();
+    schema = Json::parse(*answer);
+  }
+  return editor_schema(types, configs).dump();
 }
 
 void show_status(Screen& screen, const Json& status) {

@@ -255,8 +255,8 @@ void declare_fleet(CommandLine& line) {
     verb.add_option("namespace", *ns, "only of this namespace");
     return with_fleet([ns](Client& client, Screen& screen) { return types(client, screen, *ns); });
   });
-  line.verb(line.app, "schema", "show the JSON Schema of a type, or of all", "muster schema FS::File",
-            [](CLI::App& verb) {
+  line.verb(line.app, "schema", "show the JSON Schema of a type, or of what `apply` takes, for editors",
+            "muster schema > muster.schema.json", [](CLI::App& verb) {
               const auto type = std::make_shared<std::string>();
               verb.add_option("type", *type, "of a resource");
               return with_fleet([type](Client& client, Screen& screen) { return schema(client, screen, *type); });

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "coordinator/schema_check.h"
 #include "unit/cli_screen.h"
 
 using namespace muster;
@@ -206,4 +207,38 @@ TEST_CASE("events are filtered by type and limited") {
   options.limit = 2;
   CHECK(events(client, test.screen, options, kNever) == 0);
   CHECK(sequences(test) == "1 3 ");
+}
+
+TEST_CASE("one schema for editors takes what apply takes") {
+  FakeClient client;
+  client.answer("types", list_of({R"({"type":"PG::Role"})", R"({"type":"FS::File"})"}));
+  client.answer("schema", R"({"type":"object","required":["path"],"properties":{"path":{"type":"string"}}})");
+  client.answer("schema", R"({"type":"object","required":["name","oid"],"properties":{
+      "name":{"type":"string"},"oid":{"type":"integer","readOnly":true},"login":{"type":"boolean"},
+      "kind":{"type":"string","enum":["a","b"]},"ids":{"type":"array","items":{"type":"integer"}}}})");
+  client.answer("schema", R"({"type":"object","properties":{"root":{"type":"string"}}})");
+  client.answer("schema", R"({"type":"object","required":["dsn"],"properties":{"dsn":{"type":"string"}}})");
+  TestScreen test(Format::kJson);
+  CHECK(schema(client, test.screen, "") == 0);
+  CHECK(client.requests[1].body == Json{{"type", "FS::File"}});
+  CHECK(client.requests[3].body == Json{{"namespace", "FS"}});
+
+  const auto check = SchemaCheck::compile(test.out.str());
+  REQUIRE(check);
+  const auto faults = [&](const std::string& resource, const std::string& target = R"("namespace":"FS")") {
+    return check
+        ->faults(nlohmann::json::parse(R"({"stack":"s","targets":[{"name":"t",)" + target +
+                                       R"(}],"resources":[{"name":"r","target":"t",)" + resource + "}]}"))
+        .size();
+  };
+  CHECK(faults(R"("type":"FS::File","properties":{"path":"/a"})") == 0);
+  CHECK(faults(R"("type":"FS::File","properties":{})") > 0);
+  CHECK(faults(R"("type":"FS::Else","properties":{"path":"/a"})") > 0);
+  CHECK(faults(R"("type":"FS::File","size":1,"properties":{"path":"/a"})") > 0);
+  const std::string role = R"("type":"PG::Role","properties":{"name":"a")";
+  CHECK(faults(role + R"(,"login":"${var:may}","kind":"${resource:o.kind}","ids":[1,"${resource:o.id}"]})") == 0);
+  CHECK(faults(role + R"(,"login":"yes"})") > 0);
+  CHECK(faults(role + R"(,"kind":"c"})") > 0);
+  CHECK(faults(role + "}", R"("namespace":"PG","config":{"dsn":"${env:DSN}"})") == 0);
+  CHECK(faults(role + "}", R"("namespace":"PG","config":{})") > 0);
 }
