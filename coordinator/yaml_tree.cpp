@@ -2,99 +2,226 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <optional>
-#include <sstream>
+#include <tuple>
 #include <utility>
 
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/parser.h>
+#include <yaml.h>
 
 #include "schema/utf8.h"
 
 namespace muster {
 namespace {
 
-/// Builds the tree from the parser's events. The library's own tree forgets what was quoted and shares nodes between
-/// aliases, so that a few lines can stand for billions.
-class TreeBuilder : public YAML::EventHandler {
- public:
-  void OnDocumentStart(const YAML::Mark& mark) override {
-    if (documents_++ > 0) fail(mark, "a second document begins here: a file holds one");
-  }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    add(node(YamlNode::Kind::kNull, mark), anchor);
-  }
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    const auto it = anchors_.find(anchor);
-    if (it == anchors_.end()) fail(mark, "an alias inside of what it names");
-    count(it->second.second, mark);
-    YamlNode copy = it->second.first;
-    copy.line = mark.line + 1;
-    copy.column = mark.column + 1;
-    add(std::move(copy), 0);
-  }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& text) override {
-    if (tag != "?" && tag != "!" && tag != "tag:yaml.org,2002:str") fail(mark, "the tag " + tag + " is not supported");
-    YamlNode scalar = node(YamlNode::Kind::kScalar, mark);
-    scalar.text = text;
-    scalar.plain = tag == "?";
-    add(std::move(scalar), anchor);
-  }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value /*style*/) override {
-    open(YamlNode::Kind::kSequence, mark, tag, anchor);
-  }
-  void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value /*style*/) override {
-    open(YamlNode::Kind::kMap, mark, tag, anchor);
-  }
-  void OnMapEnd() override { close(); }
+constexpr std::size_t kMaxDepth = 500;
 
-  YamlNode take() { return std::move(root_); }
+/// Places as the library counts them, in characters, to places in bytes. They come in the order of the text, mostly.
+class Places {
+ public:
+  explicit Places(std::string_view text)
+      : text_(text), ascii_(std::ranges::none_of(text, [](char c) { return (c & 0x80) != 0; })) {}
+
+  /// Line and column, from 1.
+  std::pair<int, int> operator()(const yaml_mark_t& mark) {
+    const int line = static_cast<int>(mark.line) + 1;
+    if (ascii_) return {line, static_cast<int>(mark.column) + 1};
+    while (line_ < mark.line && begin_ < text_.size()) {
+      const auto end = text_.find('\n', begin_);
+      if (end == std::string_view::npos) break;
+      begin_ = end + 1;
+      ++line_;
+      characters_ = bytes_ = 0;
+    }
+    if (line_ != mark.line) return {line, static_cast<int>(mark.column) + 1};  // behind: counted in characters
+    if (characters_ > mark.column) characters_ = bytes_ = 0;
+    for (; characters_ < mark.column && begin_ + bytes_ < text_.size(); ++characters_) {
+      do ++bytes_;
+      while (begin_ + bytes_ < text_.size() && (text_[begin_ + bytes_] & 0xC0) == 0x80);
+    }
+    return {line, static_cast<int>(bytes_) + 1};
+  }
+
+  /// What stands there; 0 at the end.
+  [[nodiscard]] char at(int line, int column) const {
+    std::size_t begin = 0;
+    for (; line > 1; --line) begin = std::min(text_.size(), text_.find('\n', begin)) + 1;
+    const auto at = begin + static_cast<std::size_t>(column) - 1;
+    return at < text_.size() ? text_[at] : '\0';
+  }
+
+ private:
+  std::string_view text_;
+  bool ascii_;
+  std::size_t line_ = 0, begin_ = 0;        // of the line that was asked for last, and where it begins
+  std::size_t characters_ = 0, bytes_ = 0;  // of that line
+};
+
+/// The library's parser, and the event that it has come to.
+class Events {
+ public:
+  explicit Events(std::string_view text) {
+    if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
+    yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+  }
+  ~Events() {
+    yaml_event_delete(&event_);
+    yaml_parser_delete(&parser_);
+  }
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
+
+  /// false: a syntax error, see parser().
+  bool next() {
+    yaml_event_delete(&event_);
+    return yaml_parser_parse(&parser_, &event_) != 0;
+  }
+  [[nodiscard]] const yaml_event_t& event() const { return event_; }
+  [[nodiscard]] const yaml_parser_t& parser() const { return parser_; }
+
+ private:
+  yaml_parser_t parser_{};
+  yaml_event_t event_{};
+};
+
+std::string text_of(const unsigned char* text) {
+  return text == nullptr ? std::string() : reinterpret_cast<const char*>(text);
+}
+
+/// Builds the tree from the parser's events. The library's own tree shares nodes between aliases, so that a few lines
+/// can stand for billions.
+class TreeBuilder {
+ public:
+  explicit TreeBuilder(std::string_view text) : places_(text), events_(text) {}
+
+  std::variant<YamlNode, YamlError> build() {
+    for (;;) {
+      if (!events_.next()) return syntax_error();
+      if (events_.event().type == YAML_STREAM_END_EVENT) return std::move(root_);
+      take(events_.event());
+      if (error_) return *error_;
+    }
+  }
 
  private:
   struct Open {
     YamlNode node;
-    YAML::anchor_t anchor;
+    std::string anchor;
     std::size_t first;  // nodes before this one
   };
+  struct Anchored {
+    YamlNode node;
+    std::size_t nodes = 0;  // 0: it is still open
+  };
 
-  [[noreturn]] static void fail(const YAML::Mark& mark, const std::string& message) {
-    throw YAML::ParserException(mark, message);
+  void take(const yaml_event_t& event) {
+    switch (event.type) {
+      case YAML_DOCUMENT_START_EVENT:
+        if (documents_++ > 0) fail(event.start_mark, "a second document begins here: a file holds one");
+        break;
+      case YAML_ALIAS_EVENT:
+        alias(event);
+        break;
+      case YAML_SCALAR_EVENT:
+        scalar(event);
+        break;
+      case YAML_SEQUENCE_START_EVENT:
+        open(YamlNode::Kind::kSequence, event, event.data.sequence_start.tag, event.data.sequence_start.anchor);
+        break;
+      case YAML_MAPPING_START_EVENT:
+        open(YamlNode::Kind::kMap, event, event.data.mapping_start.tag, event.data.mapping_start.anchor);
+        break;
+      case YAML_SEQUENCE_END_EVENT:
+      case YAML_MAPPING_END_EVENT:
+        close();
+        break;
+      default:
+        break;
+    }
   }
 
-  static YamlNode node(YamlNode::Kind kind, const YAML::Mark& mark) {
+  void fail(const yaml_mark_t& mark, std::string message) {
+    const auto [line, column] = places_(mark);
+    error_ = YamlError{line, column, std::move(message)};
+  }
+
+  YamlError syntax_error() {
+    const auto& parser = events_.parser();
+    const auto [line, column] = places_(parser.problem_mark);
+    if (const auto at = places_.at(line, column); at == '\t') {
+      return {line, column, "a tab: lines are indented with spaces"};
+    } else if (at == '@' || at == '`' || at == '%') {
+      return {line, column, std::string("a value that begins with ") + at + " must be quoted"};
+    }
+    std::string message = parser.problem == nullptr ? "no YAML" : parser.problem;
+    if (parser.context != nullptr) {
+      message += " " + std::string(parser.context);
+      if (parser.context_mark.line != parser.problem_mark.line)
+        message += ", from line " + std::to_string(parser.context_mark.line + 1);
+    }
+    return {line, column, std::move(message)};
+  }
+
+  YamlNode node(YamlNode::Kind kind, const yaml_mark_t& mark) {
     YamlNode made;
     made.kind = kind;
-    made.line = mark.line + 1;
-    made.column = mark.column + 1;
+    std::tie(made.line, made.column) = places_(mark);
     return made;
   }
 
-  void count(std::size_t nodes, const YAML::Mark& mark) {
+  void count(std::size_t nodes, const yaml_mark_t& mark) {
     nodes_ += nodes;
     if (nodes_ > kMaxYamlNodes) fail(mark, "more than " + std::to_string(kMaxYamlNodes) + " values");
   }
 
-  void open(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
-    if (tag != "?" && tag != "!") fail(mark, "the tag " + tag + " is not supported");
-    open_.push_back({node(kind, mark), anchor, nodes_});
+  void alias(const yaml_event_t& event) {
+    const auto it = anchors_.find(text_of(event.data.alias.anchor));
+    if (it == anchors_.end()) return fail(event.start_mark, "the referenced anchor is not defined");
+    if (it->second.nodes == 0) return fail(event.start_mark, "an alias inside of what it names");
+    count(it->second.nodes - 1, event.start_mark);
+    if (error_) return;
+    YamlNode copy = it->second.node;
+    std::tie(copy.line, copy.column) = places_(event.start_mark);
+    add(std::move(copy), {}, event.start_mark);
+  }
+
+  void scalar(const yaml_event_t& event) {
+    const auto& data = event.data.scalar;
+    const auto tag = text_of(data.tag);
+    if (!tag.empty() && tag != "!" && tag != YAML_STR_TAG)
+      return fail(event.start_mark, "the tag " + tag + " is not supported");
+    YamlNode made = node(YamlNode::Kind::kScalar, event.start_mark);
+    made.text.assign(reinterpret_cast<const char*>(data.value), data.length);
+    made.plain = tag.empty() && data.style == YAML_PLAIN_SCALAR_STYLE;
+    const auto& text = made.text;
+    if (made.plain && (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL")) {
+      made.kind = YamlNode::Kind::kNull;
+      made.text.clear();
+    }
+    add(std::move(made), text_of(data.anchor), event.start_mark);
+  }
+
+  void open(YamlNode::Kind kind, const yaml_event_t& event, const unsigned char* tag, const unsigned char* anchor) {
+    if (const auto given = text_of(tag); !given.empty() && given != "!")
+      return fail(event.start_mark, "the tag " + given + " is not supported");
+    if (open_.size() == kMaxDepth) {
+      return fail(event.start_mark, "deeper than " + std::to_string(kMaxDepth) + " levels");
+    }
+    if (anchor != nullptr) anchors_[text_of(anchor)] = {};
+    open_.push_back({node(kind, event.start_mark), text_of(anchor), nodes_});
   }
 
   void close() {
     Open done = std::move(open_.back());
     open_.pop_back();
-    add(std::move(done.node), done.anchor, nodes_ - done.first);
+    add(std::move(done.node), done.anchor, events_.event().start_mark, nodes_ - done.first);
   }
 
   /// `below`   nodes in it, without itself
-  void add(YamlNode child, YAML::anchor_t anchor, std::size_t below = 0) {
-    count(1, YAML::Mark::null_mark());
-    if (anchor != 0) anchors_[anchor] = {child, below + 1};
+  void add(YamlNode child, const std::string& anchor, const yaml_mark_t& mark, std::size_t below = 0) {
+    count(1, mark);
+    if (!anchor.empty()) anchors_[anchor] = {child, below + 1};
     if (open_.empty()) {
       root_ = std::move(child);
       return;
@@ -109,9 +236,12 @@ class TreeBuilder : public YAML::EventHandler {
     (is_key ? parent.keys : parent.items).push_back(std::move(child));
   }
 
+  Places places_;
+  Events events_;
+  std::optional<YamlError> error_;
   YamlNode root_;
   std::vector<Open> open_;
-  std::map<YAML::anchor_t, std::pair<YamlNode, std::size_t>> anchors_;  // with the number of nodes
+  std::map<std::string, Anchored> anchors_;
   std::size_t nodes_ = 0;
   int documents_ = 0;
 };
@@ -134,6 +264,8 @@ std::optional<YamlError> check_line(std::string_view line, int number) {
 
 std::optional<YamlError> check_bytes(std::string_view text) {
   if (text.size() > kMaxYamlBytes) return YamlError{1, 1, "larger than 40 MiB"};
+  const auto allowed = [](char c) { return c == '\n' || !control_character(c); };
+  if (valid_utf8(text) && std::ranges::all_of(text, allowed)) return std::nullopt;
   for (int number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
     if (auto error = check_line(line, number)) return error;
@@ -146,17 +278,7 @@ std::optional<YamlError> check_bytes(std::string_view text) {
 
 std::variant<YamlNode, YamlError> parse_yaml(std::string_view text) {
   if (auto error = check_bytes(text)) return *error;
-  try {
-    std::istringstream stream{std::string(text)};
-    YAML::Parser parser(stream);
-    TreeBuilder builder;
-    while (parser.HandleNextDocument(builder)) {
-    }
-    return builder.take();
-  } catch (const YAML::Exception& error) {  // how the library, and TreeBuilder with it, reports what is wrong
-    const auto from_one = [](int zero_based) { return std::max(zero_based, 0) + 1; };
-    return YamlError{from_one(error.mark.line), from_one(error.mark.column), error.msg};
-  }
+  return TreeBuilder(text).build();
 }
 
 }  // namespace muster
