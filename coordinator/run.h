@@ -98,6 +98,7 @@ class Run {
   bool note_listed(TargetRun& target, Scan& scan, const Item& item);
   enum class Seen : std::uint8_t { kKept, kFiltered, kRefused };
   Seen observe(TargetRun& target, Scan& scan, const Item& item, RowId parent);
+  [[nodiscard]] std::optional<ScanIndex::Entry> written_entry(const Scan& scan, std::string_view native_id);
   /// An id that the store does not have: new, or the new name of something that it has.
   void observe_unknown(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
                        const Hash128& content);

@@ -190,6 +190,12 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
     if (entry != nullptr) entry->seen = true;
     return Seen::kKept;
   }
+  std::optional<ScanIndex::Entry> written;
+  if (s_.writes.knows(scan.row.id, item.native_id)) {
+    written = written_entry(scan, item.native_id);
+    entry = written ? &*written : nullptr;
+    if (written) target.left.erase(written->row);
+  }
   // Left with its parent earlier in this run, and found again: below another one, or below what took its place.
   if (entry != nullptr && target.left.contains(entry->row)) entry = nullptr;
   auto content = hash128(item.properties);
@@ -231,6 +237,23 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
     observe_unknown(target, scan, item, parent, text, content);
   }
   return Seen::kKept;
+}
+
+/// What the store has of an object that a command has written since the index was loaded, if it is listed.
+std::optional<ScanIndex::Entry> Run::written_entry(const Scan& scan, std::string_view native_id) {
+  const auto row = must(s_.store.find(scan.row.id, native_id));
+  const auto record = row == 0 ? std::nullopt : must(s_.store.one(row));
+  if (!record) return std::nullopt;
+  ScanIndex::Entry entry;
+  entry.row = row;
+  entry.key = hash128(native_id);
+  entry.content = hash128(record->properties);
+  entry.uid = uid_hash(record->uid);
+  entry.parent = record->parent;
+  entry.stale = record->state == ResourceState::kStale;
+  entry.managed = record->managed;
+  entry.missing = record->state == ResourceState::kMissing;
+  return entry;
 }
 
 void Run::observe_unknown(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,

@@ -29,6 +29,10 @@ class WriteLog {
     const auto it = entries_.find(key(scan, native_id));
     return it != entries_.end() && (it->second.in_flight > 0 || it->second.written > position);
   }
+  /// Whether a command has written the object since observations began: what was loaded of it before may be old.
+  [[nodiscard]] bool knows(RowId scan, std::string_view native_id) const {
+    return !entries_.empty() && entries_.contains(key(scan, native_id));
+  }
   /// No observation is under way: what has been written is of no more interest.
   void forget() {
     std::erase_if(entries_, [](const auto& entry) { return entry.second.in_flight == 0; });
