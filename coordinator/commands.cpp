@@ -5,7 +5,6 @@
 #include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
 
-#include "coordinator/inventory_view.h"
 #include "coordinator/must.h"
 #include "coordinator/resource_id.h"
 #include "schema/subjects.h"
@@ -126,7 +125,7 @@ void Commands::plan(Draft& draft) {
     }
     declared_targets.insert(target.name);
   }
-  InventoryView view(s_.store, s_.registry, std::move(declared_targets));
+  InventoryView view(s_.store, s_.registry, std::move(declared_targets), agreements_);
   for (std::size_t i = 0; i < draft.stacks.size(); ++i) {
     auto made = make_plan(draft.stacks[i], draft.mode, view);
     made.plan.restrict_to(draft.only, draft.excluded);

@@ -13,6 +13,7 @@
 #include "coordinator/config.h"
 #include "coordinator/discovery.h"
 #include "coordinator/execution.h"
+#include "coordinator/inventory_view.h"
 
 namespace muster {
 
@@ -102,6 +103,7 @@ class Commands {
   Random& random_;
   std::map<std::string, std::unique_ptr<Draft>> drafts_;
   std::size_t draft_bytes_ = 0;
+  InventoryView::Agreements agreements_;
   std::map<std::uint64_t, std::unique_ptr<Execution>> running_;  // by owner
   std::deque<Queued> queued_;
   CommandId newest_;

@@ -11,6 +11,7 @@
 namespace muster {
 namespace {
 
+constexpr std::size_t kMaxAgreements = 1'000'000;  // of about 50 bytes
 constexpr std::string_view kDigestKey = "digest_key";
 
 std::string hex_of(const unsigned char* bytes, std::size_t size) {
@@ -22,8 +23,9 @@ std::string hex_of(const unsigned char* bytes, std::size_t size) {
 
 }  // namespace
 
-InventoryView::InventoryView(Store& store, Registry& registry, std::set<std::string> declared_targets)
-    : store_(store), registry_(registry), targets_(std::move(declared_targets)) {
+InventoryView::InventoryView(Store& store, Registry& registry, std::set<std::string> declared_targets,
+                             Agreements& agreements)
+    : store_(store), registry_(registry), targets_(std::move(declared_targets)), agreements_(agreements) {
   for (const auto& target : must(store_.targets())) {
     if (target.state != TargetState::kRemoved) targets_.insert(target.name);
   }
@@ -94,6 +96,16 @@ const TypeDescriptor* InventoryView::type(const std::string& name) {
   if (!it->second) return nullptr;
   const auto type = std::ranges::find(it->second->types, name, &TypeDescriptor::name);
   return type == it->second->types.end() ? nullptr : &*type;
+}
+
+std::optional<Hash128> InventoryView::agreement(RowId row) {
+  const auto it = agreements_.find(row);
+  return it == agreements_.end() ? std::nullopt : std::optional(it->second);
+}
+
+void InventoryView::remember(RowId row, const Hash128& agreement) {
+  if (agreements_.size() >= kMaxAgreements) agreements_.clear();
+  agreements_[row] = agreement;
 }
 
 std::string InventoryView::digest(const std::string& value) {

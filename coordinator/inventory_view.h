@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 
 #include "coordinator/plan.h"
 #include "coordinator/registry.h"
@@ -13,14 +14,20 @@ namespace muster {
 /// The store and the registry as the planner looks at them. Store errors are thrown as StoreFailure.
 class InventoryView final : public PlanningView {
  public:
+  /// Rows that were found to be as declared, by what this was seen in. Bounded: forgets all when it is full.
+  using Agreements = std::unordered_map<RowId, Hash128>;
+
   /// `declared_targets`  that are not in the store yet
-  InventoryView(Store& store, Registry& registry, std::set<std::string> declared_targets);
+  /// `agreements`        kept from plan to plan
+  InventoryView(Store& store, Registry& registry, std::set<std::string> declared_targets, Agreements& agreements);
 
   std::vector<Known> of_stack(const std::string& stack) override;
   void each(const std::string& target, const std::string& type, const std::function<void(const Known&)>& sink) override;
   std::optional<Known> find(const std::string& target, const std::string& type, const std::string& native_id) override;
   const TypeDescriptor* type(const std::string& name) override;
   bool has_target(const std::string& name) override { return targets_.contains(name); }
+  std::optional<Hash128> agreement(RowId row) override;
+  void remember(RowId row, const Hash128& agreement) override;
   std::string digest(const std::string& value) override;
 
  private:
@@ -30,7 +37,8 @@ class InventoryView final : public PlanningView {
   Registry& registry_;
   std::set<std::string> targets_;
   std::map<std::string, std::shared_ptr<const Manifest>> manifests_;  // by namespace
-  std::string key_;                                                   // of digests
+  Agreements& agreements_;
+  std::string key_;  // of digests
 };
 
 }  // namespace muster

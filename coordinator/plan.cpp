@@ -22,6 +22,7 @@ constexpr const char* kIdentity = "x-muster-identity";
 struct TypeRules {
   const TypeDescriptor* type = nullptr;
   PropertyRule rules;
+  Hash128 schema_hash;
   std::vector<std::string> identity;  // properties that tell one object from another
   std::optional<SchemaCheck> schema;
   [[nodiscard]] bool can(Operation operation) const {
@@ -31,6 +32,10 @@ struct TypeRules {
 
 /// Objects of one type on one target, by what identifies them.
 using IdentityIndex = std::unordered_map<std::string, PlanningView::Known>;
+
+bool write_only(const std::pair<const std::string, PropertyRule>& property) {
+  return property.second.write_only;
+}
 
 class Planner {
  public:
@@ -54,7 +59,10 @@ class Planner {
     std::vector<std::size_t> dependents;
     std::size_t open = 0;  // needs that are not planned yet
     std::optional<std::size_t> step;
-    Json values;  // its properties as far as they are known, for those who refer to it
+    const PlanningView::Known* known = nullptr;  // what there is of it
+    JsonText claim;                              // what the row is to say of it
+    bool says_so = false;                        // it says so already
+    Json values;                                 // its properties as far as they are known, for those who refer to it
   };
 
   void mistake(const std::string& resource, std::string message, std::string pointer = {}) {
@@ -103,7 +111,14 @@ class Planner {
           if (part.kind == TextPart::Kind::kResource) node.needs.insert(part.text);
         }
       }
-      check(resource);
+      if (const auto* rules = rules_of(resource.type)) {
+        const auto mine = stack_.find(resource.name);
+        const bool same =
+            mine != stack_.end() && mine->second.type == resource.type && mine->second.target == resource.target;
+        if (same) node.known = &mine->second;
+        claim(node, *rules);
+      }
+      check(node);
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       for (const auto& need : nodes_[i].needs) {
@@ -118,7 +133,18 @@ class Planner {
     }
   }
 
-  void check(const DeclaredResource& resource) {
+  void claim(Node& node, const TypeRules& rules) {
+    node.claim = claim_text(*node.resource, rules.rules, [&](const auto& value) { return view_.digest(value); });
+    node.says_so = says_so(node);
+  }
+
+  [[nodiscard]] bool says_so(const Node& node) const {
+    return node.known != nullptr && node.known->managed && node.known->name == node.resource->name &&
+           node.known->declared == node.claim;
+  }
+
+  void check(const Node& node) {
+    const auto& resource = *node.resource;
     if (!view_.has_target(resource.target)) mistake(resource.name, "no target is named '" + resource.target + "'");
     const auto* rules = rules_of(resource.type);
     if (rules == nullptr) {
@@ -128,6 +154,7 @@ class Planner {
     if (!rules->can(Operation::kCreate)) {
       mistake(resource.name, resource.type + " cannot be created: it can only be looked at");
     }
+    if (node.says_so) return;  // it was applied like this
     const auto properties = Json::parse(resource.properties);
     for (const auto& [name, rule] : rules->rules.properties) {
       if (rule.read_only && properties.contains(name)) {
@@ -146,6 +173,7 @@ class Planner {
     made.type = view_.type(type);
     if (made.type == nullptr) return nullptr;
     if (auto rules = property_rules(made.type->schema)) made.rules = std::move(*rules);
+    made.schema_hash = hash128(made.type->schema);
     if (auto check = SchemaCheck::compile(made.type->schema)) made.schema = std::move(*check);
     const auto schema = Json::parse(made.type->schema, nullptr, false);
     if (schema.is_object() && schema.contains(kIdentity) && schema[kIdentity].is_array()) {
@@ -178,10 +206,6 @@ class Planner {
   void plan_one(Node& node, std::size_t index) {
     const auto& resource = *node.resource;
     const auto& rules = *rules_of(resource.type);
-    auto declared = Json::parse(resource.properties);
-    auto claim = claim_text(resource, rules.rules, declared, [&](const auto& value) { return view_.digest(value); });
-    std::vector<std::string> unknown;
-    for (const auto& hole : resource.holes) fill(declared, hole, unknown);
     PlanStep step;
     step.stack = declaration_.stack;
     step.name = resource.name;
@@ -191,19 +215,31 @@ class Planner {
     for (const auto& need : node.needs) {
       if (const auto before = nodes_[by_name_.at(need)].step) step.after.push_back(*before);
     }
-    const auto known = find(resource, rules, declared, unknown);
-    if (known) taken_.insert(known->row);
-    if (!known || known->declared != claim) validate(resource, rules, declared, unknown);
-    if (!known || !known->managed || known->name != resource.name || known->declared != claim) {
-      step.claim = std::move(claim);
+    const auto agreement = agreement_of(node, rules);
+    if (agreement && view_.agreement(node.known->row) == agreement) {
+      taken_.insert(node.known->row);
+      step.row = node.known->row;
+      step.native_id = node.known->native_id;
+      step.content = node.known->content;
+      return add(node, std::move(step));
     }
-    if (known && known->managed && known->stack != declaration_.stack) {
+    auto declared = Json::parse(resource.properties);
+    std::vector<std::string> unknown;
+    for (const auto& hole : resource.holes) fill(declared, hole, unknown);
+    if (node.known == nullptr) {
+      node.known = find(resource, rules, declared, unknown);
+      node.says_so = says_so(node);
+    }
+    const auto* const known = node.known;
+    if (known != nullptr) taken_.insert(known->row);
+    if (!node.says_so) validate(resource, rules, declared, unknown);
+    if (known != nullptr && known->managed && known->stack != declaration_.stack) {
       mistake(resource.name, known->native_id + " belongs to stack " + known->stack + " already, as " + known->name);
     }
     Json there = Json::object();
-    if (!known || known->state == ResourceState::kMissing) {
+    if (known == nullptr || known->state == ResourceState::kMissing) {
       step.action = StepAction::kCreate;
-      if (known) {
+      if (known != nullptr) {
         step.row = known->row;
         step.reason = "it is gone";
       }
@@ -211,13 +247,38 @@ class Planner {
       there = Json::parse(known->properties);
       decide(step, resource, rules, *known, there, declared, unknown);
     }
-    // What only the system sets stays as it is unless the object is made anew.
+    // What only the system sets stays as it is unless the object is made anew, and so does what its row says.
     const bool stays = step.action != StepAction::kCreate && step.action != StepAction::kReplace;
+    if (!node.says_so || !stays) step.claim = std::move(node.claim);
+    if (agreement && step.action == StepAction::kUnchanged && unknown.empty()) view_.remember(known->row, *agreement);
     node.values = stays ? there : Json::object();
     node.values.update(merge_declared(rules.rules, node.values, declared));
     for (const auto& pointer : unknown) node.values[Json::json_pointer(pointer)] = nullptr;
+    add(node, std::move(step));
+  }
+
+  void add(Node& node, PlanStep step) {
     node.step = result_.plan.steps.size();
     result_.plan.steps.push_back(std::move(step));
+  }
+
+  /// Stands for all that a comparison would look at, where the resource is known as it is declared: while that is the
+  /// same, so is what the comparison says. None: something is new.
+  [[nodiscard]] std::optional<Hash128> agreement_of(const Node& node, const TypeRules& rules) const {
+    const auto* const known = node.known;
+    if (!node.says_so || known->stack != declaration_.stack || known->state == ResourceState::kMissing) {
+      return std::nullopt;
+    }
+    std::string all = hex(hash128(node.claim)) + hex(rules.schema_hash) + hex(known->content);
+    for (const auto& hole : node.resource->holes) {
+      for (const auto& part : hole.parts) {
+        if (part.kind != TextPart::Kind::kResource) continue;
+        const auto& other = nodes_[by_name_.at(part.text)];
+        if (result_.plan.steps[*other.step].action != StepAction::kUnchanged) return std::nullopt;
+        all += hex(other.known->content);
+      }
+    }
+    return hash128(all);
   }
 
   /// Asks the type's schema, with examples where values are not known yet.
@@ -252,7 +313,8 @@ class Planner {
   /// Puts the value of a hole in where it is known; else its place goes to `unknown`.
   void fill(Json& declared, const Hole& hole, std::vector<std::string>& unknown) {
     auto value = resolve(hole, [&](const std::string& name, const std::string& path) -> std::optional<Json> {
-      const auto& other = nodes_[by_name_.at(name)];
+      auto& other = nodes_[by_name_.at(name)];
+      if (other.values.is_null()) other.values = Json::parse(other.known->properties);  // all as it is declared
       return value_at(other.values, path);
     });
     if (value && !value->is_null()) {
@@ -262,18 +324,18 @@ class Planner {
     }
   }
 
-  std::optional<PlanningView::Known> find(const DeclaredResource& resource, const TypeRules& rules,
-                                          const Json& declared, const std::vector<std::string>& unknown) {
-    const auto mine = stack_.find(resource.name);
-    if (mine != stack_.end() && mine->second.type == resource.type && mine->second.target == resource.target) {
-      return mine->second;
+  /// What is there, and not the stack's under this name.
+  const PlanningView::Known* find(const DeclaredResource& resource, const TypeRules& rules, const Json& declared,
+                                  const std::vector<std::string>& unknown) {
+    if (!resource.native_id.empty()) {
+      auto found = view_.find(resource.target, resource.type, resource.native_id);
+      return found ? &found_.emplace_back(std::move(*found)) : nullptr;
     }
-    if (!resource.native_id.empty()) return view_.find(resource.target, resource.type, resource.native_id);
     const auto identity = identity_of(rules, declared);
-    if (identity.empty() || !unknown_is_apart(rules, unknown)) return std::nullopt;
+    if (identity.empty() || !unknown_is_apart(rules, unknown)) return nullptr;
     const auto& index = index_of(resource.target, resource.type, rules);
     const auto it = index.find(identity);
-    return it == index.end() ? std::nullopt : std::optional(it->second);
+    return it == index.end() ? nullptr : &it->second;
   }
 
   static bool unknown_is_apart(const TypeRules& rules, const std::vector<std::string>& unknown) {
@@ -360,6 +422,7 @@ class Planner {
   /// Write-only values cannot be compared with what is there, but with what was declared before.
   void unread_values(Difference& difference, const TypeRules& rules, const DeclaredResource& resource,
                      const PlanningView::Known& known, const Json& declared) {
+    if (std::ranges::none_of(rules.rules.properties, write_only)) return;
     const auto before = last_declared(known);
     const auto old = before ? Json::parse(before->properties) : Json::object();
     for (const auto& [name, rule] : rules.rules.properties) {
@@ -467,6 +530,7 @@ class Planner {
   std::vector<Node> nodes_;
   std::unordered_map<std::string, std::size_t> by_name_;
   std::map<std::string, PlanningView::Known> stack_;  // managed rows of the stack, by name
+  std::deque<PlanningView::Known> found_;             // rows that are adopted by their ids
   std::set<RowId> taken_;                             // rows of declared resources, also under a new name
   std::map<std::string, TypeRules> types_;
   std::map<std::pair<std::string, std::string>, IdentityIndex> indexes_;
@@ -520,19 +584,16 @@ void Plan::restrict_to(const std::set<std::string>& names, const std::set<std::s
   steps = std::move(rest);
 }
 
-JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules, const Json& properties,
+JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
                     const std::function<std::string(const std::string&)>& digest) {
-  const auto unread = [&](const auto& each) {
-    return each.second.write_only && properties.contains(each.first) && !properties[each.first].is_null();
-  };
-  DeclaredResource kept = resource;
-  if (std::ranges::any_of(rules.properties, unread)) {
-    auto digested = properties;
-    for (const auto& each : rules.properties) {
-      if (unread(each)) digested[each.first] = digest(properties[each.first].dump());
-    }
-    kept.properties = digested.dump();
+  if (std::ranges::none_of(rules.properties, write_only)) return declared_text(resource);
+  auto kept = resource;
+  auto properties = Json::parse(resource.properties);
+  for (const auto& [name, rule] : rules.properties) {
+    if (!rule.write_only || !properties.contains(name) || properties[name].is_null()) continue;
+    properties[name] = digest(properties[name].dump());
   }
+  kept.properties = properties.dump();
   return declared_text(kept);
 }
 

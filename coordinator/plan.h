@@ -82,13 +82,15 @@ class PlanningView {
   /// The type as the target's plugin describes it; nullptr: nobody serves it.
   virtual const TypeDescriptor* type(const std::string& name) = 0;
   virtual bool has_target(const std::string& name) = 0;
+  /// What was remembered of a row when it was found to be as declared; none: nothing.
+  virtual std::optional<Hash128> agreement(RowId) { return std::nullopt; }
+  virtual void remember(RowId, const Hash128& /*agreement*/) {}
   /// What stands for a write-only value where it is kept: the same for the same value, and of no use to a thief.
   virtual std::string digest(const std::string& value) = 0;
 };
 
 /// A resource as a row's claim keeps it: DeclaredResource as JSON, with digests for write-only values.
-/// `properties`  of the resource, parsed, references not filled in
-JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules, const nlohmann::json& properties,
+JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
                     const std::function<std::string(const std::string&)>& digest);
 
 struct PlanResult {

@@ -75,10 +75,14 @@ Result<std::unique_ptr<NatsClient>> NatsClient::connect(NatsOptions options, con
 
 Result<std::string> NatsClient::ask(std::string_view verb, Json request) {
   request["api"] = 1;
+  return ask_text(verb, request.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+Result<std::string> NatsClient::ask_text(std::string_view verb, std::string request) {
   Outgoing message;
   message.subject = Subjects(prefix_).api(verb);
   message.reply = bus_->inbox() + "." + std::to_string(++requests_);
-  message.data = request.dump(-1, ' ', false, Json::error_handler_t::replace);
+  message.data = std::move(request);
   const auto deadline = steady_clock::now() + timeout_;
   if (auto sent = bus_->publish(message); !sent) return sent.error();
   while (true) {

@@ -26,6 +26,10 @@ class Client {
   /// `request`   an object; the API version is added
   /// errors      kNoResponders: nobody answered in time (message says what to do); what the API answered otherwise
   virtual Result<std::string> ask(std::string_view verb, Json request) = 0;
+  /// The same with a request that is large, as its text, API version included.
+  virtual Result<std::string> ask_text(std::string_view verb, std::string request) {
+    return ask(verb, Json::parse(request));
+  }
 
   /// Hears events from now on.
   virtual Result<void> listen() = 0;
@@ -42,6 +46,7 @@ class NatsClient final : public Client {
                                                      std::shared_ptr<spdlog::logger> log);
 
   Result<std::string> ask(std::string_view verb, Json request) override;
+  Result<std::string> ask_text(std::string_view verb, std::string request) override;
   Result<void> listen() override;
   std::vector<std::string> heard(Millis longest) override;
 

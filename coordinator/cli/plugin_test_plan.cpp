@@ -73,9 +73,8 @@ Planned plan(const TypeDescriptor& type, const Item& there, const Document& decl
     row.managed = true;
     row.stack = "test";
     row.name = resource.name;
-    row.declared =
-        claim_text(resource_of(type, *before), rules ? *rules : PropertyRule(), nlohmann::json::parse(before->json),
-                   [](const auto& value) { return hex(hash128(value)); });
+    row.declared = claim_text(resource_of(type, *before), rules ? *rules : PropertyRule(),
+                              [](const auto& value) { return hex(hash128(value)); });
   }
   OneObject view(type, std::move(row));
   auto result = make_plan({"test", {std::move(resource)}}, ApplyMode::kReconcile, view);

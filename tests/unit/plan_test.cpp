@@ -76,9 +76,14 @@ class World final : public PlanningView {
     return it == types.end() ? nullptr : &it->second;
   }
   bool has_target(const std::string& name) override { return name == "main"; }
+  std::optional<Hash128> agreement(RowId row) override {
+    return agreements.contains(row) ? std::optional(agreements[row]) : std::nullopt;
+  }
+  void remember(RowId row, const Hash128& agreement) override { agreements[row] = agreement; }
   std::string digest(const std::string& value) override { return "digest of " + value; }
 
   std::deque<Known> rows;
+  std::map<RowId, Hash128> agreements;
   std::map<std::string, TypeDescriptor> types;
 };
 
@@ -384,4 +389,46 @@ TEST_CASE("declared properties are asked of their schemas, with examples where t
     CHECK_THAT(messages(make_plan({"shop", {role("owner"), user}}, ApplyMode::kReconcile, world)).at(0),
                Contains("/login"));
   }
+}
+
+TEST_CASE("what was found to be as declared is not compared again while nothing has changed") {
+  World world;
+  auto& owner = world.manage(world.add("PG::Role", "owner", {{"name", "owner"}, {"oid", 5}}), role("owner"));
+  auto& db =
+      world.manage(world.add("PG::Database", "db", {{"name", "db"}, {"owner", "owner"}}), database("db", "owner"));
+  owner.content = {1, 1};
+  db.content = {2, 2};
+  const Declaration declared{"shop", {role("owner"), database("db", "owner")}};
+  const auto planned = [&](const Declaration& wanted) {
+    return actions(make_plan(wanted, ApplyMode::kReconcile, world).plan);
+  };
+  REQUIRE(planned(declared) == Strings{"unchanged owner", "unchanged db"});
+  REQUIRE(world.agreements.size() == 2);
+
+  // From here on a comparison would find something else.
+  db.properties = R"({"name":"db","owner":"other"})";
+  CHECK(planned(declared) == Strings{"unchanged owner", "unchanged db"});
+
+  SECTION("its own content") {
+    db.content = {2, 3};
+  }
+  SECTION("that of what it refers to") {
+    owner.content = {1, 2};
+  }
+  SECTION("what its type says") {
+    world.types["PG::Database"].schema += " ";
+  }
+  SECTION("what is declared") {
+    auto wanted = declared;
+    wanted.resources[1].properties = R"({"encoding":"UTF8","name":"db","owner":null})";
+    CHECK(planned(wanted) == Strings{"unchanged owner", "replace db"});
+    return;
+  }
+  SECTION("what it refers to changes in this plan") {
+    auto wanted = declared;
+    wanted.resources[0].properties = R"({"login":true,"name":"owner"})";
+    CHECK(planned(wanted) == Strings{"update owner", "update db"});
+    return;
+  }
+  CHECK(planned(declared) == Strings{"unchanged owner", "update db"});
 }
