@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -389,7 +390,21 @@ Result<JsonText> Api::schema(ApiRequest& request, Effects&) {
 
 Result<JsonText> Api::discover(ApiRequest& request, Effects&) {
   ScopePart scope{request.texts("targets"), request.texts("types")};
+  scope.stacks = request.texts("stacks");
   if (request.fault()) return *request.fault();
+  if (!scope.stacks.empty()) {
+    scope.look = Look::kReread;
+    std::set<std::string, std::less<>> targets, types;
+    for (const auto& stack : scope.stacks) {
+      must(p_.store.of_stack(stack, {}, [&](const ManagedView& row) {
+        targets.emplace(row.target);
+        types.emplace(row.type);
+      }));
+    }
+    if (targets.empty()) return unknown("no stack " + scope.stacks.front() + " has resources");
+    if (scope.targets.empty()) scope.targets.assign(targets.begin(), targets.end());
+    if (scope.types.empty()) scope.types.assign(types.begin(), types.end());
+  }
   const auto run = p_.discovery.trigger(std::move(scope), "user");
   if (!run) return run.error();
   return nlohmann::json{{"run", run->run.value}, {"merged", run->merged}}.dump();

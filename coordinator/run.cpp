@@ -47,6 +47,12 @@ void Run::start(std::vector<TargetRow> targets, TimePoint now) {
     if (auto wanted = scope_.of(run.target)) {
       run.wanted = std::move(wanted->types);
       run.rereads = wanted->look == Look::kReread;
+      for (const auto& stack : run.rereads ? wanted->stacks : std::vector<std::string>{}) {
+        if (!run.only) run.only.emplace();
+        must(s_.store.of_stack(stack, {}, [&](const ManagedView& row) {
+          if (row.target == run.target.name) run.only->insert(row.row);
+        }));
+      }
     }
     begin_target(run, now);
   }
@@ -283,7 +289,7 @@ bool Run::reread_more(TargetRun& target, Scan& scan, TimePoint now) {
   const std::size_t batch = scan.type->read_batch == 0 ? kDefaultReadBatch : scan.type->read_batch;
   for (; scan.next_known < known.size() && scan.to_read.size() < batch; ++scan.next_known) {
     const auto& entry = known[scan.next_known];
-    if (target.left.contains(entry.row)) continue;
+    if (target.left.contains(entry.row) || (target.only && !target.only->contains(entry.row))) continue;
     if (const auto record = must(s_.store.one(entry.row))) {
       scan.to_read.push_back({.native_id = std::string(record->native_id), .parent = entry.parent});
     }

@@ -44,7 +44,7 @@ void RunScope::add(const RunScope& other) {
 
 std::optional<RunScope::TargetScope> RunScope::of(const TargetRow& target) const {
   std::optional<TargetScope> found;
-  bool all_types = false;
+  bool all_types = false, all_stacks = false;
   for (const auto& part : parts_) {
     if (part.targets.empty() ? !target.discover : !holds(part.targets, target.name)) continue;
     const auto here = [&](const auto& type) { return namespace_of(type) == target.ns; };
@@ -53,8 +53,11 @@ std::optional<RunScope::TargetScope> RunScope::of(const TargetRow& target) const
     if (part.look == Look::kDiscover) found->look = Look::kDiscover;
     all_types = all_types || part.types.empty();
     add_missing(found->types, part.types);
+    all_stacks = all_stacks || part.stacks.empty();
+    add_missing(found->stacks, part.stacks);
   }
   if (found && all_types) found->types.clear();
+  if (found && all_stacks) found->stacks.clear();
   return found;
 }
 
@@ -63,7 +66,8 @@ JsonText RunScope::json() const {
   for (const auto& part : parts_) {
     json.push_back({{"targets", part.targets},
                     {"types", part.types},
-                    {"look", part.look == Look::kDiscover ? "discover" : "reread"}});
+                    {"look", part.look == Look::kDiscover ? "discover" : "reread"},
+                    {"stacks", part.stacks}});
   }
   return json.dump();
 }
@@ -74,7 +78,8 @@ RunScope RunScope::parse(const JsonText& text) {
   if (!json.is_array()) json = nlohmann::json::array({json});  // as one part was written at first
   for (const auto& part : json) {
     scope.add({part.value("targets", std::vector<std::string>{}), part.value("types", std::vector<std::string>{}),
-               part.value("look", "") == "reread" ? Look::kReread : Look::kDiscover});
+               part.value("look", "") == "reread" ? Look::kReread : Look::kDiscover,
+               part.value("stacks", std::vector<std::string>{})});
   }
   return scope;
 }

@@ -19,6 +19,7 @@ struct ScopePart {
   std::vector<std::string> targets{};  // names; empty: all that are to be discovered
   std::vector<std::string> types{};    // empty: all
   Look look = Look::kDiscover;
+  std::vector<std::string> stacks{};  // of a reread: only what belongs to these; empty: all that is known
   bool operator==(const ScopePart&) const = default;
 };
 
@@ -30,12 +31,13 @@ class RunScope {
 
   struct TargetScope {
     Look look = Look::kReread;
-    std::vector<std::string> types;  // empty: all
+    std::vector<std::string> types;   // empty: all
+    std::vector<std::string> stacks;  // of a reread; empty: all that is known
   };
   /// What is to be done with a target; none: nothing.
   [[nodiscard]] std::optional<TargetScope> of(const TargetRow& target) const;
 
-  /// An array of `{"targets":[…],"types":[…],"look":"discover|reread"}`.
+  /// An array of `{"targets":[…],"types":[…],"look":"discover|reread","stacks":[…]}`.
   [[nodiscard]] JsonText json() const;
   static RunScope parse(const JsonText& json);
 

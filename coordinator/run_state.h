@@ -19,12 +19,13 @@ struct Run::TargetRun {
   std::shared_ptr<const Manifest> manifest;
   FilterSet filters;
   Labels labels;
-  std::vector<std::string> types;            // what the plugin says there is on this target; empty: all of the manifest
-  std::vector<std::string> wanted;           // types that were asked for; empty: all
-  bool rereads = false;                      // known objects are read again, nothing is listed
-  std::vector<std::unique_ptr<Scan>> scans;  // parents before children
-  std::unordered_set<RowId> left;            // rows that left the list in this run
-  bool skipped = false;                      // not looked at in this run
+  std::vector<std::string> types;   // what the plugin says there is on this target; empty: all of the manifest
+  std::vector<std::string> wanted;  // types that were asked for; empty: all
+  bool rereads = false;             // known objects are read again, nothing is listed
+  std::optional<std::unordered_set<RowId>> only;  // of a reread: these rows; none: all
+  std::vector<std::unique_ptr<Scan>> scans;       // parents before children
+  std::unordered_set<RowId> left;                 // rows that left the list in this run
+  bool skipped = false;                           // not looked at in this run
 };
 
 /// What a job that was submitted is for.

@@ -38,6 +38,7 @@ constexpr std::array<std::string_view, 6> kActions{"create", "update", "replace"
 /// What a user wants, read and in the form in which it travels.
 struct Wanted {
   std::vector<JsonText> stacks;  // {"stack","resources":[...]}, in parts that fit a request
+  std::set<std::string> names;   // of the stacks
   std::vector<nlohmann::json> targets;
   Json basis;  // of a saved plan: what it was made from; null otherwise
   std::string mode;
@@ -53,6 +54,7 @@ std::string read_input(const std::string& file, std::optional<Error>& failed) {
 }
 
 void add_stack(Wanted& wanted, const Declaration& stack) {
+  wanted.names.insert(stack.stack);
   const auto close = [&](std::string& resources) {
     wanted.stacks.push_back("{\"stack\":\"" + stack.stack + "\",\"resources\":[" + resources + "]}");
     resources.clear();
@@ -104,7 +106,10 @@ std::optional<Wanted> read_plan(Screen& screen, const std::string& file) {
     return std::nullopt;
   }
   Wanted wanted;
-  for (const auto& stack : saved.at("stacks")) wanted.stacks.push_back(stack.dump());
+  for (const auto& stack : saved.at("stacks")) {
+    wanted.names.insert(stack.at("stack"));
+    wanted.stacks.push_back(stack.dump());
+  }
   for (const auto& target : saved.at("targets")) wanted.targets.push_back(target);
   wanted.basis = Json::parse(saved.at("basis").dump());
   wanted.mode = saved.at("mode");
@@ -149,9 +154,8 @@ Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted) {
   Progress progress(screen);
   std::string draft;
   const auto send = [&](const char* what, const JsonText& part) -> Result<void> {
-    Json request{{what, Json::array({Json::parse(part)})}};
-    if (!draft.empty()) request["draft"] = draft;
-    auto answer = client.ask("declare", std::move(request));
+    const auto to = draft.empty() ? std::string() : ",\"draft\":" + Json(draft).dump();
+    const auto answer = client.ask_text("declare", fmt::format(R"({{"api":1,"{}":[{}]{}}})", what, part, to));
     if (!answer) return answer.error();
     const Json said = Json::parse(*answer);
     draft = field(said, "draft");
@@ -188,6 +192,25 @@ Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted) {
     }
   } while (!cursor.empty());
   return plan;
+}
+
+/// Has the coordinator read again what the stacks have. What could not be read is told; the plan then stands on what is
+/// known of it.
+Result<void> refresh(Client& client, Screen& screen, const Wanted& wanted, const Interrupted& interrupted) {
+  for (const auto& stack : wanted.names) {
+    const auto started = client.ask("discover", {{"stacks", Json::array({stack})}});
+    if (!started && started.error().code == Errc::kNotFound) continue;  // it has nothing yet
+    if (!started) return started.error();
+    const auto ended = await_run(client, screen, field(Json::parse(*started), "run"), interrupted);
+    if (!ended) return ended.error();
+    if (!*ended) return Error{Errc::kCancelled, "stopped before anything was planned", {}, 0};
+    const Json run = Json::parse(**ended);
+    for (const Json& problem : run.value("problems", Json::array())) {
+      note(screen, "not read again: " + escape(field(problem, "target") + " " + field(problem, "type") + ": " +
+                                               field(problem, "code") + ": " + field(problem, "message")));
+    }
+  }
+  return {};
 }
 
 /// Where a plan differs from the one that was saved; empty: nowhere.
@@ -402,6 +425,9 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
   auto wanted = options.plan_in.empty() ? read_files(screen, options, *files) : read_plan(screen, options.plan_in);
   if (!wanted) return 2;
   const bool destroys = wanted->mode == "destroy";
+  if (options.refresh) {
+    if (const auto done = refresh(client, screen, *wanted, interrupted); !done) return report(screen, done.error());
+  }
   auto plan = ask_plan(client, screen, *wanted);
   if (!plan) return report(screen, plan.error());
   if (!plan->at("mistakes").empty()) return report_mistakes(screen, *plan, *files, options.variables);

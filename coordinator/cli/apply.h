@@ -15,6 +15,7 @@ struct ApplyOptions {
   std::map<std::string, std::string> variables;
   std::vector<std::string> only, exclude;  // names of resources
   std::string plan_in, plan_out;
+  bool refresh = false;  // what the stacks have is read again before it is planned
   bool plan_only = false;
   bool yes = false;
   bool refuse_busy = false;

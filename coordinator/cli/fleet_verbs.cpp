@@ -92,6 +92,8 @@ void declare_runs(CommandLine& line) {
     verb.add_option("--type", options->types, "only this type; may be repeated")
         ->type_name("TYPE")
         ->allow_extra_args(false);
+    verb.add_option("--stack", options->stacks, "read again what this stack has, and list nothing; may be repeated")
+        ->type_name("NAME");
     verb.add_flag("--wait", options->wait, "wait for its end and show its report");
     return with_fleet([options](Client& client, Screen& screen) {
       const Interrupts interrupts_heard;
@@ -159,6 +161,7 @@ void declare_apply(CommandLine& line) {
     verb.add_option("--exclude", options->apply.exclude, "not this resource, nor what needs it; may be repeated")
         ->type_name("NAME")
         ->allow_extra_args(false);
+    verb.add_flag("--refresh", options->apply.refresh, "read again what the stacks have before planning");
     verb.add_flag("--plan", options->apply.plan_only, "show the plan only");
     verb.add_option("--plan-out", options->apply.plan_out, "save the plan, and do nothing else")->type_name("F");
     verb.add_flag("-y,--yes", options->apply.yes, "do not ask");

@@ -124,8 +124,9 @@ Result<std::optional<std::string>> await_run(Client& client, Screen& screen, con
 }
 
 int discover(Client& client, Screen& screen, const DiscoverOptions& options, const Interrupted& interrupted) {
-  const auto started =
-      client.ask("discover", {{"targets", options.targets}, {"types", options.types}, {"trigger", "user"}});
+  Json request{{"targets", options.targets}, {"types", options.types}, {"trigger", "user"}};
+  if (!options.stacks.empty()) request["stacks"] = options.stacks;
+  const auto started = client.ask("discover", std::move(request));
   if (!started) return report(screen, started.error());
   const std::string id = field(Json::parse(*started), "run");
   if (!options.wait) {

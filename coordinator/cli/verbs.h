@@ -42,6 +42,7 @@ int status(Client& client, Screen& screen);
 struct DiscoverOptions {
   std::vector<std::string> targets, types;
   bool wait = false;
+  std::vector<std::string> stacks{};  // only what these have is read again
 };
 int discover(Client& client, Screen& screen, const DiscoverOptions& options, const Interrupted& interrupted);
 int runs(Client& client, Screen& screen, std::uint64_t limit);

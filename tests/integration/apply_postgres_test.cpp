@@ -104,6 +104,10 @@ TEST_CASE("what is declared stands in the catalogs, then nothing is left to do, 
   }
   SECTION("edits by hand are drift, told field by field, and put back by the next apply") {
     static_cast<void>(fleet.ask("ALTER ROLE shop_owner NOLOGIN CREATEDB"));
+    CHECK(fleet.summary()["unchanged"] == 4);  // the inventory does not know yet
+    const auto refreshed = fleet.json({"apply", fleet.file(), "--plan", "--refresh"});
+    CHECK(refreshed["summary"]["update"] == 1);
+    CHECK(refreshed["summary"]["unchanged"] == 3);
     static_cast<void>(fleet.ask("DROP TABLE sales.orders", "shop"));
     CHECK(fleet.discover()["state"] == "complete");
     const auto drifted = fleet.resources({"--drifted"});
