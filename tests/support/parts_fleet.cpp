@@ -1,7 +1,9 @@
 #include "support/parts_fleet.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
+#include <algorithm>
 #include <fstream>
 #include <stdexcept>
 #include <utility>
@@ -13,6 +15,19 @@ int end(pid_t& process, int signal) {
   if (process <= 0) return 0;
   ::kill(process, signal);
   return wait_for(std::exchange(process, -1));
+}
+
+/// Returns when all of its threads stand still, or it is dead.
+void pause(pid_t process) {
+  ::kill(process, SIGSTOP);
+  siginfo_t how{};
+  ::waitid(P_PID, static_cast<id_t>(process), &how, WSTOPPED | WEXITED | WNOWAIT);
+}
+
+bool alive(pid_t process) {
+  siginfo_t how{};
+  return process <= 0 ||
+         (::waitid(P_PID, static_cast<id_t>(process), &how, WEXITED | WNOHANG | WNOWAIT) == 0 && how.si_pid == 0);
 }
 
 }  // namespace
@@ -28,15 +43,32 @@ PartsFleet::~PartsFleet() {
 
 void PartsFleet::configure(const std::string& yaml) {
   stop_coordinator();
-  const auto file = directory() / "muster.yaml";
-  std::ofstream(file) << yaml;
-  coordinator_ = spawn(
-      {command({"coordinator", "-c", file}), {}, directory() / "coordinator.out", directory() / "coordinator.err"});
+  std::ofstream(directory() / "muster.yaml") << yaml;
+  start_coordinator();
   if (!eventually([&] { return muster({"status"}).status != 3; })) throw std::runtime_error("no fleet: " + log());
 }
 
 int PartsFleet::stop_coordinator() {
   return end(coordinator_, SIGTERM);
+}
+
+void PartsFleet::start_coordinator() {
+  coordinator_ = spawn({command({"coordinator", "-c", directory() / "muster.yaml"}),
+                        {},
+                        directory() / "coordinator.out",
+                        directory() / "coordinator.err"});
+}
+
+void PartsFleet::kill_coordinator() {
+  end(coordinator_, SIGKILL);
+}
+
+void PartsFleet::pause_coordinator() const {
+  pause(coordinator_);
+}
+
+void PartsFleet::resume_coordinator() const {
+  ::kill(coordinator_, SIGCONT);
 }
 
 std::size_t PartsFleet::start_worker(const std::vector<std::string>& args, const WorkerOptions& options) {
@@ -61,6 +93,22 @@ void PartsFleet::drain_worker(std::size_t worker) const {
 
 int PartsFleet::wait_worker(std::size_t worker) {
   return wait_for(std::exchange(workers_.at(worker), -1));
+}
+
+void PartsFleet::kill_worker(std::size_t worker) {
+  end(workers_.at(worker), SIGKILL);
+}
+
+void PartsFleet::pause_worker(std::size_t worker) const {
+  pause(workers_.at(worker));
+}
+
+void PartsFleet::resume_worker(std::size_t worker) const {
+  ::kill(workers_.at(worker), SIGCONT);
+}
+
+bool PartsFleet::all_alive() const {
+  return alive(coordinator_) && std::ranges::all_of(workers_, alive);
 }
 
 std::size_t PartsFleet::active_workers() const {

@@ -27,6 +27,11 @@ class PartsFleet : public FleetClient {
   void configure(const std::string& yaml);
   /// SIGTERM; its exit status.
   int stop_coordinator();
+  /// Starts it again as configured; does not wait for it.
+  void start_coordinator();
+  void kill_coordinator();  // SIGKILL
+  void pause_coordinator() const;
+  void resume_coordinator() const;
 
   /// Starts `muster worker ARGS`; a number for the calls below.
   std::size_t start_worker(const std::vector<std::string>& args, const WorkerOptions& options);
@@ -42,6 +47,12 @@ class PartsFleet : public FleetClient {
     drain_worker(worker);
     return wait_worker(worker);
   }
+  void kill_worker(std::size_t worker);  // SIGKILL
+  void pause_worker(std::size_t worker) const;
+  void resume_worker(std::size_t worker) const;
+
+  /// Whether none of its processes has ended but by a call above.
+  [[nodiscard]] bool all_alive() const;
 
   NatsServer nats{{.config = "", .user = "", .password = "", .jetstream = true}};
 
