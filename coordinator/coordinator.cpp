@@ -177,6 +177,12 @@ bool Coordinator::drain_inbox(TimePoint now) {
     inbox_.clear();
     const auto count = bus_.receive(inbox_, kReceiveAtOnce);
     for (const auto& message : inbox_) {
+      // Whoever asks could have an answer said where it may not speak itself: on the fleet's own subjects, or the
+      // server's.
+      if (message.reply.starts_with(config_.prefix + ".") || message.reply.starts_with("$")) {
+        complain(message, "it wants its answer on " + std::string(message.reply), now);
+        continue;
+      }
       const auto route = routes_.find(message.subscription);
       if (route != routes_.end()) {
         (this->*route->second)(message, now);
@@ -275,14 +281,16 @@ void Coordinator::report_notices() {
 template <typename T>
 Result<T> Coordinator::decoded(const Message& message, TimePoint now) {
   auto value = decode<T>(message.data);
-  if (value) return value;
-  ++status_.malformed;
-  if (now - last_complaint_ >= kOncePer) {
-    last_complaint_ = now;
-    log_->warn("malformed message on {} ({} bytes): {}; {} so far", message.subject, message.data.size(),
-               value.error().message, status_.malformed);
-  }
+  if (!value) complain(message, value.error().message, now);
   return value;
+}
+
+void Coordinator::complain(const Message& message, const std::string& what, TimePoint now) {
+  ++status_.malformed;
+  if (now - last_complaint_ < kOncePer) return;
+  last_complaint_ = now;
+  log_->warn("malformed message on {} ({} bytes): {}; {} so far", message.subject, message.data.size(), what,
+             status_.malformed);
 }
 
 void Coordinator::on_reply(const Message& message, TimePoint now) {

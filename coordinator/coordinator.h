@@ -70,6 +70,7 @@ class Coordinator {
 
   template <typename T>
   Result<T> decoded(const Message& message, TimePoint now);
+  void complain(const Message& message, const std::string& what, TimePoint now);
 
   const Config& config_;
   Store& store_;

@@ -29,6 +29,7 @@ CommandLine::CommandLine() : app("Takes inventory of systems and manages them, b
   declare_process_verbs(*this);
   declare_fleet_verbs(*this);
   declare_plugin_verbs(*this);
+  declare_auth_verbs(*this);
 }
 
 void CommandLine::add_common(CLI::App& to) {

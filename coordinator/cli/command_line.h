@@ -51,7 +51,8 @@ struct CommandLine {
 /// A number that is at least 1.
 extern const CLI::Validator kAtLeastOne;
 
-// fleet_verbs.cpp, plugin_verbs.cpp, process_verbs.cpp
+// auth_verbs.cpp, fleet_verbs.cpp, plugin_verbs.cpp, process_verbs.cpp
+void declare_auth_verbs(CommandLine& line);
 void declare_fleet_verbs(CommandLine& line);
 void declare_plugin_verbs(CommandLine& line);
 void declare_process_verbs(CommandLine& line);

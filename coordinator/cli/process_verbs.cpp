@@ -116,6 +116,10 @@ void declare_parts(CommandLine& line) {
         ->type_name("PATH")
         ->allow_extra_args(false);
     verb.add_option("--secret-dir", start->secret_dir, "where ${secret:NAME} is a file")->type_name("DIR");
+    verb.add_option(
+            "--state-dir", start->state_dir,
+            "where results of changes wait until a coordinator has them (default: `workers` in the data directory)")
+        ->type_name("DIR");
     return [start](Session& session) { return run_worker(session, *start); };
   });
 }

@@ -71,6 +71,8 @@ Command worker_command(const WorkerStart& start, const Config& config, Verbosity
   if (command.name.rfind(kPrefix, 0) == 0) command.name.erase(0, kPrefix.size());
   command.name = "worker " + command.name;
   command.env = std::move(env);
+  // What signs it in is the configuration's, and not what this process was given for a bus of its own.
+  std::erase_if(command.env, [](const auto& variable) { return variable.first.starts_with("MUSTER_NATS_"); });
   command.env["MUSTER_NATS_URL"] = config.nats.url;
   std::vector<std::string>& argv = command.argv;
   argv = {start.executable, "--prefix",     config.prefix, "--pool", start.pool, "--slots", std::to_string(start.slots),
@@ -84,6 +86,7 @@ Command worker_command(const WorkerStart& start, const Config& config, Verbosity
   for (const std::string& name : start.allow_env) add_flag(argv, "--allow-env", name);
   for (const std::string& path : start.allow_files) add_flag(argv, "--allow-file", path);
   add_flag(argv, "--secret-dir", start.secret_dir);
+  add_flag(argv, "--state-dir", start.state_dir);
   if (verbosity == Verbosity::kVerbose) argv.emplace_back("-v");
   if (verbosity == Verbosity::kQuiet) argv.emplace_back("-q");
   return command;

@@ -15,6 +15,7 @@ struct WorkerStart {
   int slots = 4;
   std::vector<std::string> allow_env, allow_files;
   std::string secret_dir;
+  std::string state_dir{};  // for results of changes; empty: `workers` in the data directory
 };
 
 /// The command line and environment of a worker. The URL goes by the environment, as it may hold a password.

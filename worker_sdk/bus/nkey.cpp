@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 namespace muster {
@@ -15,6 +16,7 @@ namespace {
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 constexpr std::size_t kSeedText = 58;
 constexpr std::size_t kSeedOffset = 2, kKeyBytes = 32, kCrcBytes = 2;
+constexpr std::uint8_t kSeedType = 18U << 3U;  // encodes as 'S'
 constexpr std::uint8_t kUserType = 20U << 3U;  // encodes as 'U'
 
 std::uint16_t crc16(const std::uint8_t* data, std::size_t size) {
@@ -56,7 +58,25 @@ std::string base32_encode(const std::vector<std::uint8_t>& bytes) {
   return text;
 }
 
+void append_crc(std::vector<std::uint8_t>& bytes) {
+  const std::uint16_t crc = crc16(bytes.data(), bytes.size());
+  bytes.push_back(static_cast<std::uint8_t>(crc & 0xFFU));
+  bytes.push_back(static_cast<std::uint8_t>(crc >> 8U));
+}
+
 }  // namespace
+
+std::string make_nkey_seed() {
+  if (sodium_init() < 0) throw std::runtime_error("libsodium cannot be initialized");
+  // The three high bits of the key's type end the first byte, the low ones begin the second.
+  std::vector<std::uint8_t> seed{kSeedType | kUserType >> 5U, static_cast<std::uint8_t>(kUserType << 3U)};
+  seed.resize(kSeedOffset + kKeyBytes);
+  randombytes_buf(seed.data() + kSeedOffset, kKeyBytes);
+  append_crc(seed);
+  std::string text = base32_encode(seed);
+  sodium_memzero(seed.data(), seed.size());
+  return text;
+}
 
 Result<std::string> nkey_public_of_seed(std::string_view text) {
   const std::size_t start = text.find("SU");
@@ -75,9 +95,7 @@ Result<std::string> nkey_public_of_seed(std::string_view text) {
 
   std::vector<std::uint8_t> encoded{kUserType};
   encoded.insert(encoded.end(), key.begin(), key.end());
-  const std::uint16_t crc = crc16(encoded.data(), encoded.size());
-  encoded.push_back(static_cast<std::uint8_t>(crc & 0xFFU));
-  encoded.push_back(static_cast<std::uint8_t>(crc >> 8U));
+  append_crc(encoded);
   return base32_encode(encoded);
 }
 
