@@ -94,13 +94,14 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
     const bool changing = phase == Phase::kCreating || phase == Phase::kUpdating || phase == Phase::kDeleting;
     if (changing && !operation.job.empty()) {
       work.op.uncertain = true;
-      work.recovered = phase != Phase::kUpdating;  // what an update asked for is made anew from what is there
+      work.recovered = phase == Phase::kCreating;  // what guards the others is made anew from what is there
     }
-    const bool settles = changing && phase == Phase::kUpdating && work.op.uncertain;
+    const bool settles = changing && phase != Phase::kCreating && work.op.uncertain;
     go_on(work,
-          settles                    ? Phase::kSettling
-          : phase == Phase::kFinding ? Phase::kCreating
-                                     : phase,
+          settles                     ? Phase::kSettling
+          : phase == Phase::kFinding  ? Phase::kCreating
+          : phase == Phase::kDeleting ? Phase::kReading
+                                      : phase,
           now, settles ? kRecover : Millis{0});
   }
 }
@@ -121,10 +122,6 @@ Result<void> Execution::locate(Work& work) {
                  0};
   }
   work.target = std::move(*target);
-  if (step.action == StepAction::kCreate) {
-    work.inherited_key = must(s_.store.unsettled(work.place()));
-    work.op.uncertain = work.op.uncertain || !work.inherited_key.empty();
-  }
   work.manifest = s_.registry.manifest_of({work.target.ns, work.target.pool}).second;
   if (!work.manifest) work.manifest = s_.registry.latest_manifest(work.target.ns).second;
   if (work.manifest) {
@@ -138,6 +135,10 @@ Result<void> Execution::locate(Work& work) {
   } else {
     const auto schema = Json::parse(work.type->schema, nullptr, false);
     work.create_first = schema.is_object() && schema.value("x-muster-replace", Json()) == "create-first";
+  }
+  if (work.change() == Work::Change::kCreate) {
+    work.inherited_key = must(s_.store.unsettled(work.place()));
+    work.op.uncertain = work.op.uncertain || !work.inherited_key.empty();
   }
   return {};
 }
@@ -242,6 +243,7 @@ void Execution::begin(std::size_t index, TimePoint now) {
   work.deadline = now + kOperationDeadline;
   const bool noted_only =
       step.action == StepAction::kUnchanged || (step.action == StepAction::kAdopt && step.patch == "[]");
+  if (step.action == StepAction::kAdopt) must(s_.store.set_unsettled(work.place(), {}));  // this is the one
   if (noted_only) {
     must(s_.store.manage(step.row, {step.stack, step.name, step.claim}));
     return end(index, State::kDone);
@@ -351,7 +353,8 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
     auto& work = *it->second;
     end_write(work);
     jobs_.erase(work.job);
-    if (work.step.action == StepAction::kCreate && state != State::kDone && work.op.uncertain && work.row == 0) {
+    const bool creating = work.change() == Work::Change::kCreate;
+    if (creating && state != State::kDone && work.op.uncertain && work.row == 0) {
       must(s_.store.set_unsettled(work.place(), work.key()));
     }
     operation = it->second->op;

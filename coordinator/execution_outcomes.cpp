@@ -97,7 +97,11 @@ void Execution::take_poll_failure(Work& work, const Error& error, TimePoint now)
   const bool knows = error_traits(error.code).applied == Applied::kNotApplied && error.code != Errc::kNotFound;
   if (error.code == Errc::kThrottling)
     return go_on(work, Phase::kPolling, now, std::max(error.retry_after, kFirstPause));
-  if (knows) return fail(work, error);
+  if (knows) {  // the key has come to nothing: what is asked for next is another change
+    work.op.uncertain = false;
+    if (!work.inherited_key.empty()) must(s_.store.set_unsettled(work.place(), {}));
+    return fail(work, error);
+  }
   if (error.code == Errc::kNotFound && work.change() == Work::Change::kCreate) {
     work.op.request_id.clear();
     return again(work, work.op.native_id.empty() ? Phase::kCreating : Phase::kSettling, error, now);
@@ -230,7 +234,9 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
     const auto* item = std::get_if<Item>(&answer);
     const bool another = item != nullptr && !work.uid.empty() && !item->uid.empty() && item->uid != work.uid;
     if (item == nullptr || another) return deleted(work, now);
-    return again(work, Phase::kDeleting, {Errc::kNotStabilized, "it is there still after it was deleted", {}, 0}, now);
+    const bool guarded = work.precondition != Precondition{};  // not after a restart: then it is looked at first
+    return again(work, guarded ? Phase::kDeleting : Phase::kReading,
+                 {Errc::kNotStabilized, "it is there still after it was deleted", {}, 0}, now);
   }
   if (error != nullptr) {
     if (change == Work::Change::kUpdate) return gone(work);

@@ -175,8 +175,9 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
   if (entry == nullptr || target.left.contains(row)) return;
   if (is_gone(answer)) {
     const auto record = must(s_.store.one(row));
-    const bool settling = record && record->managed &&
-                          s_.clock.wall() - record->changed_at < scan.type->settle;  // NOT_FOUND proves nothing
+    // NOT_FOUND proves nothing. Where the clock was set back the change lies ahead, and has not just been made.
+    const bool settling =
+        record && record->managed && std::chrono::abs(s_.clock.wall() - record->changed_at) < scan.type->settle;
     if (settling || s_.writes.outdates(position_, scan.row.id, id)) {
       entry->seen = true;
       return;

@@ -325,6 +325,16 @@ TEST_CASE_METHOD(Commands, "what may have been made is asked for again under the
   SECTION("the system knows names") {
     system.knows_keys = false;
   }
+  SECTION("unless it is found and adopted") {
+    api("discover");
+    finish_runs();
+    CHECK(apply(stack({box("a")}))["state"] == "complete");
+    CHECK(apply(stack({}))["state"] == "complete");
+    CHECK(apply(stack({box("a")}))["state"] == "complete");
+    CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+    CHECK(count() == 1);
+    return;
+  }
   // Nobody has looked since: the inventory does not know of it.
   CHECK(apply(stack({box("a")}))["state"] == "complete");
   CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == first);
@@ -332,6 +342,32 @@ TEST_CASE_METHOD(Commands, "what may have been made is asked for again under the
   CHECK(apply(stack({}))["state"] == "complete");
   CHECK(apply(stack({box("a")}))["state"] == "complete");
   CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(Commands, "what a replacement may have made is asked for again under the same key") {
+  start_discovered();
+  apply(stack({box("a", {{"kind", "x"}})}));
+  auto wanted = box("a", {{"kind", "y"}});
+  SECTION("the old one goes first") {
+    wanted["replace"] = "delete-first";
+  }
+  SECTION("the new one comes first") {
+    wanted = box("a2", {{"kind", "y"}});
+    wanted["name"] = "a";
+    wanted["replace"] = "create-first";
+  }
+  int made = 0;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<CreateJob>(job.operation)) return {};
+    if (made++ == 0) static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  CHECK(apply(stack({wanted}))["state"] == "failed");
+  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
+  worker().on_go = {};
+  CHECK(apply(stack({wanted}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == first);
   CHECK(count() == 1);
 }
 
