@@ -1,7 +1,6 @@
 #include "simulation/fleet.h"
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -13,7 +12,7 @@ namespace muster::sim {
 namespace {
 
 constexpr std::size_t kWorkers = 3;
-constexpr Millis kRunLimit{3'600'000};   // of virtual time, for everything that is on its way to end
+constexpr Millis kLimit{2 * 3'600'000};  // of virtual time, for everything that is on its way to end
 constexpr int kMaxTurnsAtOnce = 20'000;  // without time passing: more of them is a loop that does not move
 
 /// Runs plugin code inline, when its virtual time has come.
@@ -27,10 +26,9 @@ class VirtualExecutor final : public Executor {
     work_.emplace(clock_.now() + Millis(slow ? random_.below(5000) : random_.below(20)), std::move(work));
   }
   [[nodiscard]] TimePoint next_due() const { return work_.empty() ? TimePoint::max() : work_.begin()->first; }
-  std::optional<std::pair<Token, Outcome>> take_due() {
+  std::optional<Work> take_due() {
     if (next_due() > clock_.now()) return std::nullopt;
-    auto node = work_.extract(work_.begin());
-    return std::pair(node.mapped().token, node.mapped().run());
+    return std::move(work_.extract(work_.begin()).mapped());
   }
 
  private:
@@ -46,26 +44,41 @@ struct Fleet::WorkerProcess {
       : plugin(Cloud::plugin_info()),
         executor(fleet.clock_, fleet.random_),
         bus(fleet.broker_.connect("worker-" + std::to_string(index))) {
+    host.disk = fleet.disks_[index % fleet.disks_.size()];
     fleet.cloud_.serve(plugin, fleet.random_, fleet.faults_.error_rate);
+    fleet.objects_.serve(plugin, fleet.random_, fleet.faults_.error_rate, host);
     WorkerCore::Options options;
     options.subjects = Subjects("sim");
     options.id = WorkerId(make_token(fleet.random_));
     options.slots = static_cast<std::uint16_t>(1 + fleet.random_.below(4));
     options.started = fleet.clock_.wall();
+    options.journal = std::make_shared<testing::MemoryJournal>(host.disk);
+    options.clock = &fleet.clock_;
     core = std::make_unique<WorkerCore>(std::move(options), plugin, *bus, fleet.random_, executor, fleet.log_);
     core->start(fleet.clock_.now()).value();
   }
 
-  void turn(TimePoint now) {
+  /// False: it has died in a call.
+  bool turn(TimePoint now) {
     std::vector<Message> inbox;
     bus->receive(inbox, 1000);
     for (const auto& message : inbox) core->handle(message, now);
-    while (auto ended = executor.take_due()) core->complete(ended->first, std::move(ended->second), now);
+    while (auto work = executor.take_due()) {
+      host.token = work->token;
+      auto outcome = work->run();
+      if (host.dies) {
+        host.disk->broken = false;
+        return false;
+      }
+      core->complete(work->token, std::move(outcome), now);
+    }
     core->tick(now);
+    return true;
   }
   [[nodiscard]] TimePoint next_due() const { return std::min(core->next_due(), executor.next_due()); }
 
   Plugin plugin;
+  Host host;
   VirtualExecutor executor;
   std::unique_ptr<MemoryBus> bus;
   std::unique_ptr<WorkerCore> core;
@@ -81,60 +94,123 @@ struct Fleet::CoordinatorProcess {
   Coordinator core;
 };
 
-Fleet::Fleet(std::uint64_t seed, std::shared_ptr<spdlog::logger> log)
-    : seed_(seed), log_(std::move(log)), random_(seed), cloud_(seed ^ 0xC10DU), broker_(clock_, random_) {
+Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shared_ptr<spdlog::logger> log)
+    : seed_(seed),
+      log_(std::move(log)),
+      random_(seed),
+      cloud_(seed ^ 0xC10DU),
+      objects_(seed ^ 0x0B1EC7U, clock_),
+      broker_(clock_, random_) {
   config_.prefix = "sim";
   config_.discovery_interval = Millis(0);
   TargetConfig target;
   target.name = "cloud";
   target.ns = "SIM";
   config_.targets.push_back(target);
-  store_ = std::move(open_sqlite_store(":memory:", clock_, random_).value());
+  store_ = std::make_unique<test::FailingStore>(std::move(open_sqlite_store(":memory:", clock_, random_).value()));
   cloud_.populate(1 + random_.below(8), random_.below(12), random_.below(40));
+  for (int i = 0; i < 2; ++i) disks_.push_back(std::make_shared<testing::MemoryDisk>());
   user_ = broker_.connect("user");
+  user_->subscribe(user_->inbox() + ".>").value();
+  objects_.on_change = [this](const std::string& key, const Token& token) { return check_change(key, token); };
+  workers_.resize(kWorkers);
+  stopped_until_.resize(kWorkers + 1);
+  draw_faults();
+  SeededRandom wishing(seed ^ 0x315711U);
+  wishes_ = draw_wishes(wishing);
+
+  const auto part = [&](const char* name, auto& fault) {
+    if (fault == std::decay_t<decltype(fault)>{}) return;
+    parts_.emplace_back(name);
+    if (without.contains(name)) fault = {};
+  };
+  part("loss", faults_.loss);
+  part("duplication", faults_.duplication);
+  part("delay", faults_.delay);
+  part("errors", faults_.error_rate);
+  part("fail-before", faults_.changes.before);
+  part("fail-after", faults_.changes.after);
+  part("fail-for-good", faults_.changes.terminal);
+  part("die-in-calls", faults_.changes.crash);
+  part("progress", faults_.changes.progress);
+  part("worker-crashes", faults_.worker_crashes);
+  part("coordinator-crashes", faults_.coordinator_crashes);
+  part("disconnections", faults_.disconnections);
+  part("stops", faults_.stops);
+  part("store-failures", faults_.store_failures);
+  part("full-disks", faults_.full_disks);
+  part("clock-jumps", faults_.clock_jumps);
+  part("churns", faults_.churns);
+  part("edits", faults_.edits);
+  std::vector<Wish> kept;
+  for (std::size_t i = 0; i < wishes_.size(); ++i) {
+    parts_.push_back("wish-" + std::to_string(i));
+    if (!without.contains(parts_.back())) kept.push_back(std::move(wishes_[i]));
+  }
+  wishes_ = std::move(kept);
   plan_faults();
 }
 
 Fleet::~Fleet() = default;
 
-void Fleet::plan_faults() {
+void Fleet::draw_faults() {
   const auto chance = [&](std::uint64_t percent) { return random_.below(100) < percent; };
+  const auto up_to = [&](std::uint64_t most) { return static_cast<int>(random_.below(most + 1)); };
   if (chance(50)) faults_.loss = static_cast<double>(random_.below(200)) / 1000;
   if (chance(40)) faults_.duplication = static_cast<double>(random_.below(200)) / 1000;
   if (chance(70)) faults_.delay = Millis(chance(20) ? random_.below(3000) : random_.below(50));
   if (chance(40)) faults_.error_rate = static_cast<double>(random_.below(100)) / 1000;
-  if (chance(60)) faults_.worker_crashes = static_cast<int>(random_.below(4));
-  if (chance(50)) faults_.coordinator_crashes = static_cast<int>(random_.below(3));
-  if (chance(40)) faults_.disconnections = static_cast<int>(random_.below(4));
-  if (chance(60)) faults_.churns = static_cast<int>(1 + random_.below(5));
+  if (chance(50)) faults_.changes.before = up_to(200);
+  if (chance(50)) faults_.changes.after = up_to(chance(20) ? 900 : 300);
+  if (chance(30)) faults_.changes.terminal = up_to(100);
+  if (chance(40)) faults_.changes.crash = up_to(200);
+  if (chance(40)) faults_.changes.progress = up_to(600);
+  if (chance(50)) faults_.worker_crashes = up_to(5);
+  if (chance(50)) faults_.coordinator_crashes = up_to(4);
+  if (chance(40)) faults_.disconnections = up_to(4);
+  if (chance(40)) faults_.stops = up_to(4);
+  if (chance(20)) faults_.store_failures = up_to(3);
+  if (chance(20)) faults_.full_disks = up_to(3);
+  if (chance(20)) faults_.clock_jumps = up_to(4);
+  if (chance(60)) faults_.churns = 1 + up_to(4);
+  if (chance(60)) faults_.edits = up_to(12);
+}
 
-  const auto soon = [&] { return clock_.now() + Millis(random_.below(8'000)); };
+void Fleet::plan_faults() {
+  using Kind = Act::Kind;
+  const auto soon = [&] { return clock_.now() + Millis(random_.below(17'000)); };
   const auto later = [&](TimePoint at) { return at + Millis(random_.below(4'000)); };
-  for (int i = 0; i < faults_.worker_crashes; ++i) {
-    const auto at = soon();
-    const auto who = random_.below(kWorkers);
-    plan_.emplace(at, Act{Act::Kind::kWorkerCrash, who});
-    plan_.emplace(later(at), Act{Act::Kind::kWorkerStart, who});
-  }
-  for (int i = 0; i < faults_.coordinator_crashes; ++i) {
-    const auto at = soon();
-    plan_.emplace(at, Act{Act::Kind::kCoordinatorCrash, 0});
-    plan_.emplace(later(at), Act{Act::Kind::kCoordinatorStart, 0});
-  }
-  for (int i = 0; i < faults_.disconnections; ++i) {
-    const auto at = soon();
-    const auto who = random_.below(kWorkers + 1);  // the last is the coordinator
-    plan_.emplace(at, Act{Act::Kind::kDisconnect, who});
-    plan_.emplace(later(at), Act{Act::Kind::kReconnect, who});
-  }
-  for (int i = 0; i < faults_.churns; ++i) {
-    plan_.emplace(soon(), Act{Act::Kind::kChurn, 0});
-    plan_.emplace(soon(), Act{Act::Kind::kTrigger, 0});
-  }
+  const auto add = [&](int times, Kind kind, std::size_t whom) {
+    for (int i = 0; i < times; ++i) plan_.emplace(soon(), Act{kind, random_.below(whom)});
+  };
+  const auto pairs = [&](int times, Kind begin, Kind end, std::size_t whom) {
+    for (int i = 0; i < times; ++i) {
+      const auto at = soon();
+      const auto who = random_.below(whom);
+      plan_.emplace(at, Act{begin, who});
+      plan_.emplace(later(at), Act{end, who});
+    }
+  };
+  pairs(faults_.worker_crashes, Kind::kWorkerCrash, Kind::kWorkerStart, kWorkers);
+  pairs(faults_.coordinator_crashes, Kind::kCoordinatorCrash, Kind::kCoordinatorStart, 1);
+  pairs(faults_.disconnections, Kind::kDisconnect, Kind::kReconnect, kWorkers + 1);
+  pairs(faults_.store_failures, Kind::kStoreFails, Kind::kStoreWorks, 1);
+  pairs(faults_.full_disks, Kind::kDiskFull, Kind::kDiskFree, disks_.size());
+  add(faults_.stops, Kind::kStop, kWorkers + 1);
+  add(faults_.clock_jumps, Kind::kClockJump, 1);
+  add(faults_.churns, Kind::kChurn, 1);
+  add(faults_.churns, Kind::kTrigger, 1);
+  add(faults_.edits, Kind::kEdit, 1);
+  add((faults_.edits + 1) / 2, Kind::kTrigger, 1);
+  for (std::size_t i = 0; i < wishes_.size(); ++i) plan_.emplace(clock_.now() + wishes_[i].at, Act{Kind::kWish, i});
 }
 
 void Fleet::set_policy(const Faults& faults) {
-  broker_.set_policy([this, faults](const Outgoing&, std::string_view from, std::string_view to) {
+  broker_.set_policy([this, faults](const Outgoing& message, std::string_view from, std::string_view to) {
+    if (from == "coordinator") {
+      if (doom_ && (*doom_)-- == 0) throw CoordinatorDied{};
+      watch(message);
+    }
     MemoryBroker::Deliveries deliveries;
     if (from == "user" || to == "user") return MemoryBroker::Deliveries{std::chrono::nanoseconds(0)};
     const auto happens = [&](double share) { return static_cast<double>(random_.below(10'000)) < share * 10'000; };
@@ -149,15 +225,52 @@ void Fleet::set_policy(const Faults& faults) {
 }
 
 void Fleet::start_coordinator() {
-  if (!coordinator_) coordinator_ = std::make_unique<CoordinatorProcess>(*this);
+  doom_.reset();
+  if (coordinator_) return;
+  store_->failing = false;
+  coordinator_ = std::make_unique<CoordinatorProcess>(*this);
+}
+
+void Fleet::crash_coordinator() {
+  doom_.reset();
+  coordinator_.reset();
+  store_->rollback();  // what was not committed dies with the process
 }
 
 void Fleet::start_worker(std::size_t index) {
   if (!workers_[index]) workers_[index] = std::make_unique<WorkerProcess>(*this, index);
 }
 
+std::size_t Fleet::ask(const std::string& verb, const Json& request) {
+  const auto reply = user_->inbox() + "." + std::to_string(++asked_);
+  static_cast<void>(user_->publish({"sim.api." + verb, reply, request.dump(), {}}));
+  return asked_;
+}
+
+void Fleet::take_answers() {
+  std::vector<Message> inbox;
+  user_->receive(inbox, 1000);
+  for (const auto& message : inbox) {
+    if (message.no_responders) continue;
+    const std::string subject(message.subject);
+    auto answer = Json::parse(message.data);
+    if (const auto command = answer.find("command"); command != answer.end() && command->is_string()) {
+      promised_.push_back(*command);
+    }
+    answers_[std::stoul(subject.substr(subject.rfind('.') + 1))] = std::move(answer);
+  }
+}
+
 void Fleet::trigger() {
-  static_cast<void>(user_->publish({"sim.api.discover", user_->inbox() + ".ignored", R"({"api":1})", {}}));
+  ask("discover", {{"api", 1}});
+}
+
+void Fleet::make(const Wish& wish) {
+  if (wish.kind == Wish::Kind::kApply) {
+    ask("apply", wish.request);
+  } else if (!promised_.empty()) {
+    ask("cancel", {{"api", 1}, {"command", promised_.back()}, {"force", wish.force}});
+  }
 }
 
 void Fleet::perform(const Act& act) {
@@ -173,8 +286,7 @@ void Fleet::perform(const Act& act) {
       start_worker(act.who);
       break;
     case Act::Kind::kCoordinatorCrash:
-      coordinator_.reset();
-      store_->rollback();  // what was not committed dies with the process
+      if (coordinator_) doom_ = random_.below(20);
       break;
     case Act::Kind::kCoordinatorStart:
       start_coordinator();
@@ -185,11 +297,35 @@ void Fleet::perform(const Act& act) {
     case Act::Kind::kReconnect:
       if (auto* connection = bus(); connection != nullptr && !connection->status().connected) connection->reconnect();
       break;
+    case Act::Kind::kStop:
+      stopped_until_[act.who] = clock_.now() + Millis(random_.below(15'000));
+      break;
+    case Act::Kind::kStoreFails:
+      store_->failing = coordinator_ != nullptr;
+      break;
+    case Act::Kind::kStoreWorks:
+      store_->failing = false;
+      break;
+    case Act::Kind::kDiskFull:
+      disks_[act.who]->full = true;
+      break;
+    case Act::Kind::kDiskFree:
+      disks_[act.who]->full = false;
+      break;
+    case Act::Kind::kClockJump:
+      clock_.set_wall(clock_.wall() + Millis(random_.below(20'000'000)) - Millis(10'000'000));
+      break;
     case Act::Kind::kChurn:
       cloud_.churn(1 + random_.below(20));
       break;
     case Act::Kind::kTrigger:
       trigger();
+      break;
+    case Act::Kind::kEdit:
+      objects_.edit();
+      break;
+    case Act::Kind::kWish:
+      make(wishes_[act.who]);
       break;
   }
 }
@@ -197,17 +333,26 @@ void Fleet::perform(const Act& act) {
 void Fleet::turn_all() {
   const auto now = clock_.now();
   broker_.deliver_until(now);
-  if (coordinator_) coordinator_->core.turn();
-  for (auto& worker : workers_) {
-    if (worker) worker->turn(now);
+  if (coordinator_ && stopped_until_[kWorkers] <= now) {
+    try {
+      coordinator_->core.turn();
+    } catch (const CoordinatorDied&) {
+      crash_coordinator();
+    }
   }
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (!workers_[i] || stopped_until_[i] > now || workers_[i]->turn(now)) continue;
+    workers_[i].reset();
+    plan_.emplace(now + Millis(random_.below(4000)), Act{Act::Kind::kWorkerStart, i});
+  }
+  take_answers();
 }
 
 TimePoint Fleet::next_moment() {
   auto next = broker_.next_due().value_or(TimePoint::max());
-  if (coordinator_) next = std::min(next, coordinator_->core.next_due());
-  for (const auto& worker : workers_) {
-    if (worker) next = std::min(next, worker->next_due());
+  if (coordinator_) next = std::min(next, std::max(coordinator_->core.next_due(), stopped_until_[kWorkers]));
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i]) next = std::min(next, std::max(workers_[i]->next_due(), stopped_until_[i]));
   }
   if (!plan_.empty()) next = std::min(next, plan_.begin()->first);
   return next;
@@ -223,7 +368,7 @@ std::string Fleet::who_is_next() const {
   return "nobody";
 }
 
-std::optional<std::string> Fleet::pass(const std::function<bool()>& done, Millis limit, const std::string& what) {
+Fleet::Fault Fleet::pass(const std::function<bool()>& done, Millis limit, const std::string& what) {
   const auto until = clock_.now() + limit;
   for (int turns = 0; !done();) {
     const auto next = next_moment();
@@ -237,104 +382,103 @@ std::optional<std::string> Fleet::pass(const std::function<bool()>& done, Millis
       perform(act);
     }
     turn_all();
+    if (fault_) return fault_;
+    if (objects_.fault()) return objects_.fault();
   }
   return std::nullopt;
 }
 
-bool Fleet::all_runs_ended() {
-  return coordinator_ && coordinator_->core.idle() && must(store_->unfinished_runs()).empty();
+bool Fleet::all_ended() {
+  return plan_.empty() && coordinator_ && coordinator_->core.idle() && must(store_->unfinished_runs()).empty() &&
+         must(store_->unfinished_commands()).empty();
 }
 
-std::optional<std::string> Fleet::run() {
+bool Fleet::results_taken() const {
+  return std::ranges::all_of(disks_, [](const auto& disk) { return disk->files.empty(); });
+}
+
+Fleet::Fault Fleet::look() {
+  // The errors of the plugin stay: they are retried like any other. A run that one of them made partial is repeated.
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    const auto before = must(store_->runs({}, 1)).front().id;
+    trigger();
+    const auto ended = [&] { return must(store_->runs({}, 1)).front().id != before && all_ended(); };
+    if (auto fault = pass(ended, kLimit, "the end of the last run")) return fault;
+    if (must(store_->runs({}, 1)).front().state == "complete") return check_inventory();
+  }
+  return "no run is complete though the world stands still: " + must(store_->runs({}, 1)).front().report;
+}
+
+Fleet::Fault Fleet::apply(const Json& request, int more) {
+  const auto number = ask("apply", request);
+  if (auto fault = pass([&] { return answers_.contains(number); }, kLimit, "the answer to an apply")) return fault;
+  const auto answer = answers_[number];
+  if (!answer.contains("command")) return "an apply in a quiet world is refused: " + answer.dump();
+  if (answer["command"].is_null()) return std::nullopt;
+  if (auto fault = pass([&] { return all_ended(); }, kLimit, "the end of the last commands")) return fault;
+  const auto command = must(store_->command(CommandId(answer["command"].get<std::string>())));
+  if (!command) return "a command was promised, and is not there: " + answer.dump();
+  if (command->state == "complete") return std::nullopt;
+  if (more > 0) return apply(request, more - 1);
+  std::string said = "an apply in a quiet world ends as " + command->state + ":";
+  for (const auto& operation : must(store_->operations(command->id))) {
+    if (operation.state != "done") said += " " + operation.code + " " + operation.message + ";";
+  }
+  return said + " " + request.dump();
+}
+
+Fleet::Fault Fleet::run() {
   set_policy(faults_);
-  workers_.resize(kWorkers);
+  objects_.set_faults(faults_.changes);
   start_coordinator();
   for (std::size_t i = 0; i < kWorkers; ++i) start_worker(i);
 
-  if (auto fault = pass([&] { return plan_.empty(); }, kRunLimit, "the end of the faults")) return fault;
+  if (auto fault = pass([&] { return plan_.empty(); }, kLimit, "the end of the faults")) return fault;
   for (std::size_t i = 0; i < kWorkers; ++i) start_worker(i);
   start_coordinator();
-  if (auto fault = pass([&] { return all_runs_ended(); }, kRunLimit, "the end of every run")) return fault;
+  if (auto fault = pass([&] { return all_ended(); }, kLimit, "the end of every run and command")) return fault;
 
   // Quiet: the world stands still and nothing goes wrong any more.
   Faults quiet;
   quiet.delay = Millis(1);
   set_policy(quiet);
-  // The errors of the plugin stay: they are retried like any other. A run that one of them made partial is repeated.
-  for (int attempt = 0; attempt < 20; ++attempt) {
-    const auto before = must(store_->runs({}, 1)).front().id;
-    trigger();
-    const auto ended = [&] { return must(store_->runs({}, 1)).front().id != before && all_runs_ended(); };
-    if (auto fault = pass(ended, kRunLimit, "the end of the last run")) return fault;
-    if (must(store_->runs({}, 1)).front().state == "complete") break;
-    if (attempt == 19)
-      return "no run is complete though the world stands still: " + must(store_->runs({}, 1)).front().report;
+  objects_.set_faults({});
+  if (auto fault = pass([&] { return results_taken(); }, kLimit, "that every result is taken")) return fault;
+  if (auto fault = look()) return fault;
+  if (auto fault = check_events()) return fault;
+  if (auto fault = check_reports()) return fault;
+  if (auto fault = check_owners()) return fault;
+
+  std::map<std::string, Json> last;  // what each stack was wanted to be
+  for (const auto& wish : wishes_) {
+    if (wish.kind == Wish::Kind::kApply) last[wish.stack] = reconciled(wish.request);
   }
-  if (auto fault = check_inventory()) return fault;
+  const auto all_as_declared = [&]() -> Fault {
+    for (const auto& [stack, request] : last) {
+      if (auto fault = apply(request)) return fault;
+    }
+    if (auto fault = look()) return fault;
+    for (const auto& [stack, request] : last) {
+      if (auto fault = check_declared(request)) return fault;
+    }
+    return std::nullopt;
+  };
+  if (auto fault = all_as_declared()) return fault;
+  for (const auto& [stack, request] : last) {
+    if (auto fault = apply(destroyed(stack))) return fault;
+    if (auto fault = check_destroyed(stack)) return fault;
+  }
+  if (auto fault = look()) return fault;
+  if (auto fault = all_as_declared()) return fault;  // nothing of what was before stands in its way
+  if (auto fault = check_reports()) return fault;
+  if (auto fault = check_owners()) return fault;
   return check_events();
 }
 
-std::optional<std::string> Fleet::check_inventory() {
-  std::map<std::string, std::map<std::string, std::string>> rows;
-  std::optional<std::string> fault;
-  ResourceQuery query;
-  query.limit = 1'000'000;
-  must(store_->query(query, [&](const ResourceView& row) {
-    const std::string type(row.type), id(row.native_id);
-    if (!rows[type].emplace(id, row.properties).second) fault = "doubled: " + type + " " + id;
-    if (!cloud_.ever(type, id)) fault = "invented: " + type + " " + id;
-    if (row.state != ResourceState::kPresent) fault = "stale after a complete run: " + type + " " + id;
-    return true;
-  }));
-  if (fault) return fault;
-  for (const auto& [type, things] : cloud_.types()) {
-    for (const auto& [id, thing] : things) {
-      const auto row = rows[type].find(id);
-      if (row == rows[type].end()) return "lost: " + type + " " + id;
-      const auto truth = Cloud::properties(type, id, thing).dump();
-      if (row->second != truth)
-        return "wrong: " + type + " " + id + " is " + truth + ", the inventory has " + row->second;
-      rows[type].erase(row);
-    }
-    if (!rows[type].empty()) return "still there: " + type + " " + rows[type].begin()->first;
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> Fleet::check_events() {
-  std::uint64_t last = 0;
-  std::size_t vanished = 0;
-  std::map<std::string, int> listed;  // resource id -> discovered less vanished
-  for (;;) {
-    const auto events = must(store_->events(last, 1000));
-    if (events.empty()) break;
-    for (const auto& event : events) {
-      if (event.sequence != last + 1) return fmt::format("event {} follows {}", event.sequence, last);
-      last = event.sequence;
-      if (event.what == "resource.discovered" && ++listed[event.subject] > 1) return "discovered twice: " + event.data;
-      if (event.what == "resource.vanished") {
-        ++vanished;
-        if (--listed[event.subject] < 0) return "vanished without having been there: " + event.data;
-      }
-    }
-  }
-  if (vanished > cloud_.removals()) {
-    return fmt::format("{} resources vanished, {} were ever removed", vanished, cloud_.removals());
-  }
-  const auto rows = std::ranges::count_if(listed, [](const auto& entry) { return entry.second == 1; });
-  std::size_t things = 0;
-  for (const auto& [type, all] : cloud_.types()) things += all.size();
-  if (static_cast<std::size_t>(rows) != things)
-    return fmt::format("events speak of {} resources, there are {}", rows, things);
-  return std::nullopt;
-}
-
 std::string Fleet::describe() const {
-  return fmt::format(
-      "loss={} duplication={} delay={}ms errors={} worker_crashes={} coordinator_crashes={} "
-      "disconnections={} churns={}",
-      faults_.loss, faults_.duplication, faults_.delay.count(), faults_.error_rate, faults_.worker_crashes,
-      faults_.coordinator_crashes, faults_.disconnections, faults_.churns);
+  std::string said;
+  for (const auto& name : parts_) said += (said.empty() ? "" : " ") + name;
+  return said;
 }
 
 }  // namespace muster::sim

@@ -12,6 +12,9 @@
 
 namespace {
 
+using Names = std::set<std::string>;
+using Log = std::shared_ptr<spdlog::logger>;
+
 struct Seeds {
   std::uint64_t first = 1;
   std::uint64_t last = 1;
@@ -29,6 +32,28 @@ bool parse(const std::string& text, Seeds& seeds) {
   return seeds.first <= seeds.last;
 }
 
+std::optional<std::string> run(std::uint64_t seed, const Names& without, const Log& log,
+                               std::vector<std::string>* parts) {
+  muster::sim::Fleet fleet(seed, without, log);
+  if (parts != nullptr) *parts = fleet.parts();
+  return fleet.run();
+}
+
+/// Leaves out one part after the other as long as something goes wrong still.
+Names shrunk(std::uint64_t seed, Names without, const std::vector<std::string>& parts, const Log& log) {
+  for (const auto& part : parts) {
+    if (!without.insert(part).second) continue;
+    if (!run(seed, without, log, nullptr)) without.erase(part);
+  }
+  return without;
+}
+
+std::string joined(const Names& names) {
+  std::string all;
+  for (const auto& name : names) all += (all.empty() ? "" : ",") + name;
+  return all;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -37,7 +62,11 @@ int main(int argc, char** argv) {
       "Example: muster_sim --seeds 1..1000"};
   std::string text = "1..100";
   bool verbose = false;
+  bool shrink = true;
+  std::vector<std::string> left_out;
   app.add_option("--seeds", text, "A..B (inclusive) or one seed")->capture_default_str();
+  app.add_option("--without", left_out, "parts to leave out, as a failing seed names them")->delimiter(',');
+  app.add_flag("--shrink,!--no-shrink", shrink, "look for the smallest failure of a failing seed (default)");
   app.add_flag("-v,--verbose", verbose, "the logs of coordinator and workers on stderr");
   try {
     app.parse(argc, argv);
@@ -50,16 +79,28 @@ int main(int argc, char** argv) {
     std::cerr << "muster_sim: --seeds takes A..B or one number, not '" << text << "'\n";
     return 2;
   }
-  auto log = verbose ? std::make_shared<spdlog::logger>("sim", std::make_shared<spdlog::sinks::stderr_sink_st>())
-                     : std::make_shared<spdlog::logger>("sim", std::make_shared<spdlog::sinks::null_sink_st>());
-  log->set_level(verbose ? spdlog::level::debug : spdlog::level::off);
+  const auto quiet = std::make_shared<spdlog::logger>("sim", std::make_shared<spdlog::sinks::null_sink_st>());
+  quiet->set_level(spdlog::level::off);
+  auto log = quiet;
+  if (verbose) {
+    log = std::make_shared<spdlog::logger>("sim", std::make_shared<spdlog::sinks::stderr_sink_st>());
+    log->set_level(spdlog::level::debug);
+  }
+  const Names without(left_out.begin(), left_out.end());
   std::uint64_t failed = 0;
   for (auto seed = seeds.first; seed <= seeds.last; ++seed) {
-    muster::sim::Fleet fleet(seed, log);
-    const auto fault = fleet.run();
+    std::vector<std::string> parts;
+    auto fault = run(seed, without, log, &parts);
     if (!fault) continue;
     ++failed;
-    std::cout << "seed " << seed << ": " << *fault << " [" << fleet.describe() << "]" << std::endl;
+    auto smallest = without;
+    if (shrink && !verbose) {
+      smallest = shrunk(seed, without, parts, quiet);
+      fault = run(seed, smallest, quiet, nullptr);
+    }
+    std::string replay = "muster_sim --seeds " + std::to_string(seed);
+    if (!smallest.empty()) replay += " --without " + joined(smallest);
+    std::cout << "seed " << seed << ": " << fault.value_or("") << " [" << replay << "]" << std::endl;
   }
   std::cout << seeds.last - seeds.first + 1 << " seeds, " << failed << " failed" << std::endl;
   return failed == 0 ? 0 : 1;

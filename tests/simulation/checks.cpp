@@ -1,0 +1,265 @@
+// What must hold of a fleet: at every step, and when it has come to rest.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "coordinator/command_plan.h"
+#include "coordinator/must.h"
+#include "schema/codec.h"
+#include "simulation/fleet.h"
+
+namespace muster::sim {
+namespace {
+
+/// `<command>-<step>-<epoch>`
+struct Key {
+  CommandId command;
+  std::size_t step = 0;
+};
+
+std::optional<Key> parsed(const std::string& key) {
+  const auto first = key.find('-');
+  const auto second = key.find('-', first + 1);
+  if (first == std::string::npos || second == std::string::npos) return std::nullopt;
+  return Key{CommandId(key.substr(0, first)), std::stoul(key.substr(first + 1, second - first - 1))};
+}
+
+std::optional<OperationRow> operation(Store& store, const Key& key) {
+  for (auto& row : must(store.operations(key.command))) {
+    if (row.step == key.step) return std::move(row);
+  }
+  return std::nullopt;
+}
+
+bool says_unknown(const OperationRow& row) {
+  return row.message.find("not known") != std::string::npos;
+}
+
+}  // namespace
+
+void Fleet::watch(const Outgoing& message) {
+  if (fault_) return;
+  if (message.subject.find(".ack.") != std::string::npos && store_->uncommitted() > 0) {
+    fault_ = "a result is acknowledged before it is durable";
+  }
+  if (message.subject.starts_with("sim.job.") || message.subject.ends_with(".job")) {
+    const auto job = decode<Job>(message.data);
+    if (job && is_mutation(job->operation) && store_->uncommitted() > 0) {
+      fault_ = "a change is asked for before that is durable";
+    }
+  }
+  if (!message.subject.ends_with(".control")) return;
+  const auto control = decode<Control>(message.data);
+  const auto* go = control ? std::get_if<Go>(&control->action) : nullptr;
+  if (go == nullptr) return;
+  gone_.emplace(go->job.token, clock_.now());
+  const auto row = must(store_->operation_of(go->job.job));
+  if (!row || row->state != "running") fault_ = "`go` is said to a job that no step waits for";
+}
+
+/// A change is made now.
+Fleet::Fault Fleet::check_change(const std::string& key, const Token& token) {
+  const auto gone = gone_.find(token);
+  if (gone == gone_.end()) return "a change is made without `go`: " + key;
+  if (clock_.now() > gone->second + kChangeLease) return "a change is made when its lease has long ended: " + key;
+  const auto place = parsed(key);
+  if (!place || !operation(*store_, *place)) return "a change is made that is written nowhere: " + key;
+  return std::nullopt;
+}
+
+Fleet::Fault Fleet::check_inventory() {
+  std::map<std::string, std::map<std::string, std::string>> rows;
+  Fault fault;
+  ResourceQuery query;
+  query.limit = 1'000'000;
+  must(store_->query(query, [&](const ResourceView& row) {
+    const std::string type(row.type), id(row.native_id);
+    if (row.managed && row.state == ResourceState::kMissing) return true;  // it is told as gone
+    if (!rows[type].emplace(id, row.properties).second) fault = "doubled: " + type + " " + id;
+    if (!cloud_.ever(type, id) && !objects_.ever(type, id)) fault = "invented: " + type + " " + id;
+    if (row.state != ResourceState::kPresent) fault = "stale after a complete run: " + type + " " + id;
+    return true;
+  }));
+  if (fault) return fault;
+  const auto compare = [&](const std::string& type, const std::string& id, const std::string& truth) -> Fault {
+    const auto row = rows[type].find(id);
+    if (row == rows[type].end()) return "lost: " + type + " " + id;
+    if (row->second != truth) {
+      return "wrong: " + type + " " + id + " is " + truth + ", the inventory has " + row->second;
+    }
+    rows[type].erase(row);
+    return std::nullopt;
+  };
+  for (const auto& [type, things] : cloud_.types()) {
+    for (const auto& [id, thing] : things) {
+      if (auto wrong = compare(type, id, Cloud::properties(type, id, thing).dump())) return wrong;
+    }
+  }
+  for (const auto& [type, things] : objects_.types()) {
+    for (const auto& [id, object] : things) {
+      if (auto wrong = compare(type, id, object.properties.dump())) return wrong;
+    }
+  }
+  for (const auto& [type, left] : rows) {
+    if (!left.empty()) return "still there: " + type + " " + left.begin()->first;
+  }
+  return std::nullopt;
+}
+
+Fleet::Fault Fleet::check_events() {
+  std::uint64_t last = 0;
+  std::size_t vanished = 0;
+  std::set<std::string> there;  // resource ids
+  std::map<std::string, std::string> told;
+  for (;;) {
+    const auto events = must(store_->events(last, 1000));
+    if (events.empty()) break;
+    for (const auto& event : events) {
+      if (event.sequence != last + 1) return fmt::format("event {} follows {}", event.sequence, last);
+      last = event.sequence;
+      auto& before = told[event.subject];
+      if (event.what == "resource.discovered" && !there.insert(event.subject).second) {
+        return "discovered twice, after" + before + ": " + event.data;
+      }
+      if (event.what == "resource.created") there.insert(event.subject);
+      const bool missing = before.ends_with("resource.vanished");  // what is managed stays in the list until then
+      if (event.what == "resource.vanished" || (event.what == "resource.deleted" && !missing)) {
+        ++vanished;
+        if (there.erase(event.subject) == 0) return event.what + " after" + before + ": " + event.data;
+      }
+      before += " " + event.what;
+    }
+  }
+  const auto removals = cloud_.removals() + objects_.removals();
+  if (vanished > removals) return fmt::format("{} resources vanished, {} were ever removed", vanished, removals);
+  std::size_t things = 0;
+  for (const auto& [type, all] : cloud_.types()) things += all.size();
+  for (const auto& [type, all] : objects_.types()) things += all.size();
+  if (there.size() != things) return fmt::format("events speak of {} resources, there are {}", there.size(), things);
+  return std::nullopt;
+}
+
+/// What each command says that it has done is so, and what it says that it has not done is not.
+Fleet::Fault Fleet::check_reports() {
+  std::map<std::pair<std::string, std::size_t>, std::vector<const Objects::Entry*>> made;
+  for (const auto& entry : objects_.books()) {
+    const auto key = parsed(entry.key);
+    made[{key->command.value, key->step}].push_back(&entry);
+  }
+  for (const auto& id : promised_) {
+    if (!must(store_->command(CommandId(id)))) return "a command was promised, and is not there: " + id;
+  }
+  for (const auto& row : must(store_->commands({}, 1000))) {
+    const auto plan = CommandPlan::parse(must(store_->command(row.id))->plan);
+    if (!plan) return "the plan of a command cannot be read: " + row.id.value;
+    std::size_t failed = 0;
+    for (const auto& each : must(store_->operations(row.id))) {
+      const auto& step = plan->steps.at(each.step);
+      const auto said = fmt::format("{} {} of {} is reported as {} {} {}", step_action_name(step.action), step.name,
+                                    row.id.value, each.state, each.code, each.message);
+      const auto& entries = made[{row.id.value, each.step}];
+      if (each.state == "running" || each.state == "pending") return said + ", and the command has ended";
+      if (each.state != "done") {
+        ++failed;
+        const bool certain = step.action == StepAction::kCreate || step.action == StepAction::kDelete;
+        if (certain && !entries.empty() && !says_unknown(each) && each.code != "NOT_STABILIZED") {
+          return said + ", and was done";
+        }
+        continue;
+      }
+      if (step.action == StepAction::kCreate || step.action == StepAction::kReplace) {
+        if (!objects_.ever(step.type, each.native_id)) return said + ", and there never was " + each.native_id;
+      }
+      if (step.action == StepAction::kDelete) {
+        const auto& things = objects_.types().at(step.type);
+        const auto thing = things.find(step.native_id);
+        if (thing == things.end()) continue;
+        const auto maker = parsed(thing->second.key);
+        if (maker->command.value <= row.id.value) return said + ", and is there";
+      }
+      // Who uses it goes first.
+      for (const auto* entry : entries) {
+        if (entry->act != Objects::Entry::Act::kDelete || step.action != StepAction::kDelete) continue;
+        for (const auto& other : plan->steps) {
+          const auto name = other.stack + "-" + other.name;
+          if (other.action == StepAction::kDelete && std::ranges::count(entry->users, name) > 0) {
+            return said + ", while it was used by " + other.name + ", which was to go first";
+          }
+        }
+      }
+    }
+    if (row.state == "complete" && failed > 0) return "a command is complete, and a step of it is not: " + row.id.value;
+  }
+  return std::nullopt;
+}
+
+/// Nothing is there twice, and what belongs to nobody was told as failed.
+Fleet::Fault Fleet::check_owners() {
+  std::set<std::pair<std::string, std::string>> failed;  // stack-name, and the action that failed
+  for (const auto& row : must(store_->commands({}, 1000))) {
+    const auto plan = CommandPlan::parse(must(store_->command(row.id))->plan);
+    for (const auto& each : must(store_->operations(row.id))) {
+      const auto& step = plan->steps.at(each.step);
+      if (each.state != "done") failed.emplace(step.stack + "-" + step.name, step_action_name(step.action));
+    }
+  }
+  std::map<std::string, std::string> living;  // name: id
+  for (const auto& [type, things] : objects_.types()) {
+    for (const auto& [id, object] : things) {
+      const auto name = object.properties["name"].get<std::string>();
+      const auto [first, alone] = living.emplace(name, id);
+      if (!alone && !failed.contains({name, "replace"}))
+        return "doubled: " + first->second + " and " + id + " are " + name;
+      const auto row = must(store_->one("cloud", type, id));
+      if (!row) return "made and not known: " + id;
+      if (row->managed) continue;
+      const bool told = std::ranges::any_of(failed, [&](const auto& each) { return each.first == name; });
+      if (!told) return "left behind: " + id + " is " + name + ", and nobody was told";
+    }
+  }
+  return std::nullopt;
+}
+
+/// The cloud is as the request declares it, and there is nothing left to do.
+Fleet::Fault Fleet::check_declared(const Json& request) {
+  const auto& stack = request["stacks"][0]["stack"].get_ref<const std::string&>();
+  std::map<std::string, std::pair<std::string, std::string>> owned;  // name: type and native id
+  must(store_->of_stack(stack, {}, [&](const ManagedView& row) {
+    owned[std::string(row.name)] = {std::string(row.type), std::string(row.native_id)};
+  }));
+  for (const auto& resource : request["stacks"][0]["resources"]) {
+    const auto& name = resource["name"].get_ref<const std::string&>();
+    const auto own = owned.extract(name);
+    if (own.empty()) return "declared and not managed: " + stack + "-" + name;
+    const auto& [type, id] = own.mapped();
+    const auto& things = objects_.types().at(type);
+    const auto thing = things.find(id);
+    if (thing == things.end()) return "declared and not there: " + stack + "-" + name + " is " + id;
+    for (const auto& [property, value] : resource["properties"].items()) {
+      if (!value.is_null() && thing->second.properties.value(property, Json()) != value) {
+        return id + " is declared as " + resource.dump() + " and is " + thing->second.properties.dump();
+      }
+    }
+  }
+  if (!owned.empty()) return "managed and not declared: " + stack + "-" + owned.begin()->first;
+  const auto number = ask("plan", request);
+  if (auto fault = pass([&] { return answers_.contains(number); }, Millis(60'000), "the answer to a plan"))
+    return fault;
+  if (!answers_[number].value("nothing", false)) {
+    std::string claims;
+    must(store_->of_stack(stack, {}, [&](const ManagedView& row) { claims += "; " + std::string(row.declared); }));
+    return "what has just been applied is planned again: " + answers_[number].dump() + " of " + request.dump() + claims;
+  }
+  return std::nullopt;
+}
+
+Fleet::Fault Fleet::check_destroyed(const std::string& stack) {
+  Fault fault;
+  must(store_->of_stack(stack, {}, [&](const ManagedView& row) {
+    fault = "destroyed and still managed: " + std::string(row.native_id);
+  }));
+  return fault;
+}
+
+}  // namespace muster::sim

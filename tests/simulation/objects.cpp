@@ -1,0 +1,245 @@
+#include "simulation/objects.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "worker_sdk/testing/fake_clock.h"
+
+namespace muster::sim {
+namespace {
+
+constexpr const char* kObjectSchema = R"({"type":"object","properties":{
+  "name":{"type":"string","x-muster-create-only":true},"size":{"type":"integer"},"link":{"type":"string"},
+  "kind":{"type":"string","x-muster-create-only":true},"id":{"type":"string","readOnly":true}}})";
+constexpr const char* kNamedSchema = R"({"type":"object","x-muster-identity":["name"],"properties":{
+  "name":{"type":"string","x-muster-create-only":true},"size":{"type":"integer"},"link":{"type":"string"},
+  "kind":{"type":"string","x-muster-create-only":true},"id":{"type":"string","readOnly":true}}})";
+
+}  // namespace
+
+Objects::Objects(std::uint64_t seed, const Clock& clock)
+    : clock_(clock), random_(std::make_unique<SeededRandom>(seed)) {}
+Objects::~Objects() = default;
+
+Resource Objects::resource(const std::string& id, const Object& object) const {
+  return {id, object.properties, object.uid};
+}
+
+void Objects::book(Entry entry, const Token& token) {
+  if (!fault_ && on_change) fault_ = on_change(entry.key, token);
+  const auto [act, first] = acts_.emplace(entry.key, entry.act);
+  if (!first && act->second != entry.act && !fault_) fault_ = "one key for two kinds of changes: " + entry.key;
+  books_.push_back(std::move(entry));
+}
+
+void Objects::die(Host& host, bool kept) {
+  host.dies = true;
+  if (!kept) host.disk->broken = true;  // whoever ends the process repairs it
+}
+
+std::optional<Error> Objects::trouble(Host& host) {
+  if (happens(faults_.before)) {
+    switch (random_->below(3)) {
+      case 0:
+        return throttled("slower", Millis(random_->below(300)));
+      case 1:
+        return unavailable("a hiccup before");
+      default:
+        return failure(Errc::kNetwork, "a reset before");
+    }
+  }
+  if (happens(faults_.terminal)) {
+    return random_->below(2) == 0 ? access_denied("not today") : limit("no more today");
+  }
+  if (happens(faults_.crash) && random_->below(3) == 0) {
+    die(host, random_->below(2) == 0);
+    return unavailable("nobody hears this");
+  }
+  return std::nullopt;
+}
+
+Result<Mutation> Objects::answer(Mutation done, Host& host) {
+  if (happens(faults_.crash)) die(host, random_->below(2) == 0);
+  if (!happens(faults_.after)) return done;
+  switch (random_->below(3)) {
+    case 0:
+      return unavailable("a hiccup afterwards");
+    case 1:
+      return failure(Errc::kTimeout, "no answer");
+    default:
+      return failure(Errc::kInternalFailure, "a fault afterwards");
+  }
+}
+
+Mutation Objects::begin(const std::string& type, const std::string& id, std::optional<Error> fails) {
+  const auto request = "request-" + std::to_string(++serial_);
+  requests_[request] = {type, id, clock_.now() + Millis(random_->below(4000)), std::move(fails)};
+  return Mutation::in_progress(request, random_->below(2) == 0 ? id : std::string(), Millis(random_->below(500)));
+}
+
+Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
+  if (auto error = trouble(host)) return *error;
+  auto& things = types_[request.type];
+  const bool named = request.type == "SIM::Named";
+  const auto name = request.properties.at("name").get<std::string>();
+  if (named) {
+    if (things.contains(name)) return already_exists(name + " is there");
+  } else if (const auto refused = refused_.find(request.idempotency_key); refused != refused_.end()) {
+    return answer(Mutation::in_progress(refused->second, {}, Millis{0}), host);
+  } else if (const auto known = keys_.find(request.idempotency_key); known != keys_.end()) {
+    for (const auto& [id, going] : requests_) {  // not there yet
+      if (going.id != known->second || going.ready_at <= clock_.now()) continue;
+      return answer(Mutation::in_progress(id, {}, Millis{0}), host);
+    }
+    const auto thing = things.find(known->second);
+    if (thing != things.end()) return answer(Mutation(resource(thing->first, thing->second)), host);
+    ++removals_;  // answered as it was, it is gone since: the fleet sees it go once more
+    return answer(Mutation(made_.at(request.idempotency_key)), host);
+  }
+  const auto serial = std::to_string(++serial_);
+  const auto id = named ? name : "o-" + serial;
+  Object object{request.properties, "uid-" + serial, request.idempotency_key, clock_.now()};
+  object.properties["id"] = id;
+  const auto link = request.properties.value("link", "");
+  if (!link.empty() && !ever("SIM::Object", link) && !ever("SIM::Named", link) && !fault_) {
+    fault_ = name + " was made to refer to nothing";
+  }
+  const bool goes_on = !named && happens(faults_.progress);
+  if (goes_on && random_->below(5) == 0) {  // fails in the end, and makes nothing
+    const auto why = random_->below(2) == 0 ? access_denied("refused in the end") : conflict("busy in the end");
+    auto going = begin(request.type, id, why);
+    refused_[request.idempotency_key] = "request-" + std::to_string(serial_);
+    return answer(std::move(going), host);
+  }
+  if (!named) {
+    const auto doubled =
+        std::ranges::count_if(things, [&](const auto& each) { return each.second.properties["name"] == name; });
+    if (doubled > 1 && !fault_) fault_ = "three living objects of " + name;
+  }
+  book({Entry::Act::kCreate, request.idempotency_key, request.type, id, name, {}}, host.token);
+  ever_.emplace(request.type, id);
+  made_[request.idempotency_key] = resource(id, object);
+  if (!named) keys_[request.idempotency_key] = id;
+  auto& made = things[id] = std::move(object);
+  if (!goes_on) return answer(Mutation(resource(id, made)), host);
+  auto going = begin(request.type, id, {});
+  made.ready_at =
+      std::ranges::find_if(requests_, [&](const auto& each) { return each.second.id == id; })->second.ready_at;
+  return answer(std::move(going), host);
+}
+
+Result<Mutation> Objects::update(const UpdateRequest& request, Host& host) {
+  if (auto error = trouble(host)) return *error;
+  auto& things = types_[request.type];
+  const auto found = things.find(request.native_id);
+  if (found == things.end() || !seen(found->second)) return not_found();
+  if (violates(request.precondition, resource(found->first, found->second))) return conflict("it is another");
+  auto& object = found->second;
+  if (request.prior != object.properties && !fault_) {
+    fault_ = request.native_id + " was changed from " + request.prior.dump() + ", and was " + object.properties.dump();
+  }
+  book({Entry::Act::kUpdate, request.idempotency_key, request.type, request.native_id, object.properties["name"], {}},
+       host.token);
+  object.properties = request.desired;
+  object.properties["id"] = request.native_id;
+  if (request.type == "SIM::Object" && happens(faults_.progress)) {
+    return answer(begin(request.type, request.native_id, {}), host);
+  }
+  return answer(Mutation(resource(found->first, object)), host);
+}
+
+Result<Mutation> Objects::remove(const DeleteRequest& request, Host& host) {
+  if (auto error = trouble(host)) return *error;
+  auto& things = types_[request.type];
+  const auto found = things.find(request.native_id);
+  if (found == things.end() || !seen(found->second)) return Mutation::deleted();
+  if (violates(request.precondition, resource(found->first, found->second))) return conflict("it is another");
+  Entry entry{Entry::Act::kDelete, request.idempotency_key,          request.type,
+              request.native_id,   found->second.properties["name"], {}};
+  for (const auto& [type, all] : types_) {
+    for (const auto& [id, object] : all) {
+      if (object.properties.value("link", "") == request.native_id) entry.users.push_back(object.properties["name"]);
+    }
+  }
+  if (request.precondition == Precondition{} && !fault_) fault_ = request.native_id + " was deleted unseen";
+  book(std::move(entry), host.token);
+  things.erase(found);
+  ++removals_;
+  return answer(Mutation::deleted(), host);
+}
+
+Result<Mutation> Objects::status(const StatusRequest& request) {
+  const auto found = requests_.find(request.request_id);
+  if (found == requests_.end()) return not_found("no request " + request.request_id);
+  const auto& going = found->second;
+  if (going.ready_at > clock_.now()) return Mutation::in_progress(request.request_id, {}, Millis{0});
+  if (going.fails) return *going.fails;
+  auto& things = types_[going.type];
+  const auto thing = things.find(going.id);
+  if (thing == things.end()) return not_found(going.id + " is gone since");
+  return Mutation(resource(thing->first, thing->second));
+}
+
+void Objects::edit() {
+  const std::string type = random_->below(2) == 0 ? "SIM::Object" : "SIM::Named";
+  auto& things = types_[type];
+  if (things.empty()) return;
+  const auto thing = std::next(things.begin(), static_cast<std::ptrdiff_t>(random_->below(things.size())));
+  if (!seen(thing->second)) return;
+  if (random_->below(4) == 0) {
+    things.erase(thing);
+    ++removals_;
+  } else {
+    thing->second.properties["size"] = random_->below(5);
+  }
+}
+
+void Objects::serve(Plugin& plugin, Random& random, double error_rate, Host& host) {
+  const auto fails = [&random, limit = static_cast<std::uint64_t>(error_rate * 1000)] {
+    return random.below(1000) < limit;
+  };
+  for (const auto& [name, things] : types_) {
+    const bool named = name == "SIM::Named";
+    TypeInfo info;
+    info.name = name;
+    info.schema = named ? kNamedSchema : kObjectSchema;
+    info.page_size = 7;
+    info.read_batch = 5;
+    if (named) info.list_gives = ListGives::kProperties;
+    const auto* all = &things;
+    auto list = [this, all, named, fails](const ListRequest& request, JobContext&) -> Result<ListPage> {
+      if (fails()) return unavailable("a hiccup");
+      ListPage page;
+      for (auto it = all->upper_bound(request.page_token); it != all->end(); ++it) {
+        if (!seen(it->second)) continue;
+        if (page.items.size() == request.page_size) {
+          page.next_page_token = page.items.back().native_id;
+          break;
+        }
+        auto item = resource(it->first, it->second);
+        if (!named) item.properties = {};
+        page.items.push_back(std::move(item));
+      }
+      return page;
+    };
+    auto read = [this, all, fails](const ReadRequest& request, JobContext&) -> Result<Resource> {
+      if (fails()) return unavailable("a hiccup");
+      const auto it = all->find(request.native_id);
+      if (it == all->end() || !seen(it->second)) return not_found();
+      return resource(it->first, it->second);
+    };
+    auto& type = plugin.type(std::move(info));
+    type.list(std::move(list)).read(std::move(read));
+    type.create([this, &host](const CreateRequest& request, JobContext&) { return create(request, host); });
+    type.update([this, &host](const UpdateRequest& request, JobContext&) { return update(request, host); });
+    type.remove([this, &host](const DeleteRequest& request, JobContext&) { return remove(request, host); });
+    if (!named) {
+      type.status([this, fails](const StatusRequest& request, JobContext&) -> Result<Mutation> {
+        if (fails()) return unavailable("a hiccup");
+        return status(request);
+      });
+    }
+  }
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "muster/worker.h"
+#include "unit/sdk_memory_journal.h"
+#include "worker_sdk/bus/clock.h"
+
+namespace muster::sim {
+
+/// The process that calls: what dies with it.
+struct Host {
+  std::shared_ptr<testing::MemoryDisk> disk;
+  Token token;        // of the job that is run now
+  bool dies = false;  // set by a call: the process ends when it returns, and nobody hears of the answer
+};
+
+/// What goes wrong with changes. Shares of calls, each in thousandths.
+struct ChangeFaults {
+  int before = 0;    // fail without having acted, to be tried again
+  int after = 0;     // act, and answer that it is not known
+  int terminal = 0;  // fail for good without having acted
+  int crash = 0;     // take their worker with them: before they act, after it, or when the result is on disk
+  int progress = 0;  // go on for a while, and are asked for by Status; some of them fail in the end
+};
+
+/// The part of the cloud that commands change. SIM::Object: a key makes one object, names are free, creates and updates
+/// may be in progress. SIM::Named: the name is the native id, and keys are not known. Both keep books of every change
+/// that was made, whatever became of its answer, and say at once when one must not have been.
+class Objects {
+ public:
+  struct Object {
+    Json properties;
+    std::string uid;
+    std::string key;     // of the create that made it
+    TimePoint ready_at;  // not seen before
+  };
+  /// A change that was made.
+  struct Entry {
+    enum class Act : std::uint8_t { kCreate, kUpdate, kDelete };
+    Act act;
+    std::string key, type, id, name;
+    std::vector<std::string> users;  // of what was deleted: names of objects that referred to it
+  };
+  using Things = std::map<std::string, Object>;
+
+  Objects(std::uint64_t seed, const Clock& clock);
+  ~Objects();
+
+  void serve(Plugin& plugin, Random& random, double error_rate, Host& host);
+  void set_faults(const ChangeFaults& faults) { faults_ = faults; }
+  /// Asked before each change is made; returns what speaks against it.
+  std::function<std::optional<std::string>(const std::string& key, const Token& token)> on_change;
+
+  /// Changes or removes something behind everybody's back.
+  void edit();
+
+  [[nodiscard]] const std::map<std::string, Things>& types() const { return types_; }
+  [[nodiscard]] const std::vector<Entry>& books() const { return books_; }
+  [[nodiscard]] bool ever(const std::string& type, const std::string& id) const { return ever_.contains({type, id}); }
+  [[nodiscard]] std::size_t removals() const { return removals_; }
+  [[nodiscard]] bool seen(const Object& object) const { return object.ready_at <= clock_.now(); }
+  /// The first thing that must not have happened.
+  [[nodiscard]] const std::optional<std::string>& fault() const { return fault_; }
+
+ private:
+  struct Request {
+    std::string type, id;
+    TimePoint ready_at;
+    std::optional<Error> fails;
+  };
+
+  [[nodiscard]] Result<Mutation> create(const CreateRequest& request, Host& host);
+  [[nodiscard]] Result<Mutation> update(const UpdateRequest& request, Host& host);
+  [[nodiscard]] Result<Mutation> remove(const DeleteRequest& request, Host& host);
+  [[nodiscard]] Result<Mutation> status(const StatusRequest& request);
+  [[nodiscard]] std::optional<Error> trouble(Host& host);
+  /// The answer of what was done, if it is one.
+  [[nodiscard]] Result<Mutation> answer(Mutation done, Host& host);
+  void die(Host& host, bool kept);
+  void book(Entry entry, const Token& token);
+  [[nodiscard]] Resource resource(const std::string& id, const Object& object) const;
+  [[nodiscard]] bool happens(int thousandths) { return random_->below(1000) < static_cast<std::uint64_t>(thousandths); }
+  [[nodiscard]] Mutation begin(const std::string& type, const std::string& id, std::optional<Error> fails);
+
+  const Clock& clock_;
+  std::unique_ptr<Random> random_;
+  ChangeFaults faults_;
+  std::map<std::string, Things> types_{{"SIM::Named", {}}, {"SIM::Object", {}}};
+  std::map<std::string, std::string> keys_;     // id by key
+  std::map<std::string, std::string> refused_;  // by key: the request that fails in the end
+  std::map<std::string, Resource> made_;        // what was answered for a key
+  std::map<std::string, Request> requests_;
+  std::vector<Entry> books_;
+  std::map<std::string, Entry::Act> acts_;  // by key
+  std::set<std::pair<std::string, std::string>> ever_;
+  std::size_t removals_ = 0;
+  std::size_t serial_ = 0;
+  std::optional<std::string> fault_;
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,90 @@
+#include "simulation/workload.h"
+
+#include <algorithm>
+
+namespace muster::sim {
+namespace {
+
+constexpr std::uint64_t kNames = 6;
+
+std::string name_of(std::uint64_t index) {
+  return "r" + std::to_string(index);
+}
+
+/// Even names are objects, odd ones are named; each may refer to earlier ones.
+Json draw_resource(const std::string& stack, std::uint64_t index, const std::vector<std::string>& earlier,
+                   Random& random) {
+  const bool named = index % 2 == 1;
+  Json properties{{"name", stack + "-" + name_of(index)}, {"size", random.below(4)}, {"link", ""}};
+  if (random.below(2) == 0) properties["kind"] = random.below(4) == 0 ? "y" : "x";
+  Json resource{{"name", name_of(index)}, {"type", named ? "SIM::Named" : "SIM::Object"}, {"target", "cloud"}};
+  if (!earlier.empty() && random.below(2) == 0) {
+    const auto& to = earlier[random.below(earlier.size())];
+    properties["link"] = nullptr;
+    resource["holes"] = Json::array({{{"pointer", "/link"}, {"parts", {{{"resource", to}, {"path", "id"}}}}}});
+  } else if (!earlier.empty() && random.below(4) == 0) {
+    resource["after"] = {earlier[random.below(earlier.size())]};
+  }
+  if (!named && random.below(3) == 0) resource["replace"] = "create-first";
+  switch (random.below(6)) {
+    case 0:
+      resource["on_drift"] = "revert";
+      break;
+    case 1:
+      resource["on_drift"] = "absorb";
+      break;
+    case 2:
+      resource["on_drift"] = "observe";
+      break;
+    default:
+      break;
+  }
+  resource["properties"] = std::move(properties);
+  return resource;
+}
+
+Json draw_request(const std::string& stack, Random& random) {
+  auto resources = Json::array();
+  std::vector<std::string> earlier;
+  for (std::uint64_t i = 0; i < kNames; ++i) {
+    if (random.below(3) == 0) continue;
+    resources.push_back(draw_resource(stack, i, earlier, random));
+    earlier.push_back(name_of(i));
+  }
+  auto request = reconciled({{"stacks", {{{"stack", stack}, {"resources", std::move(resources)}}}}});
+  if (random.below(4) == 0) request["mode"] = "patch";
+  if (random.below(6) == 0) request["if_busy"] = "refuse";
+  return request;
+}
+
+}  // namespace
+
+Json reconciled(const Json& request) {
+  return {{"api", 1}, {"stacks", request.at("stacks")}, {"mode", "reconcile"}};
+}
+
+Json destroyed(const std::string& stack) {
+  return {{"api", 1}, {"stacks", {{{"stack", stack}, {"resources", Json::array()}}}}, {"mode", "destroy"}};
+}
+
+std::vector<Wish> draw_wishes(Random& random) {
+  std::vector<Wish> wishes;
+  const auto count = random.below(10);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Wish wish;
+    wish.at = Millis(500 + random.below(15'000));
+    wish.stack = random.below(3) == 0 ? "beta" : "alpha";
+    const auto kind = random.below(10);
+    if (kind == 0) {
+      wish.kind = Wish::Kind::kCancel;
+      wish.force = random.below(2) == 0;
+    } else {
+      wish.request = kind == 1 ? destroyed(wish.stack) : draw_request(wish.stack, random);
+    }
+    wishes.push_back(std::move(wish));
+  }
+  std::ranges::stable_sort(wishes, {}, &Wish::at);
+  return wishes;
+}
+
+}  // namespace muster::sim

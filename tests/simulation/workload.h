@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "muster/properties.h"
+#include "worker_sdk/bus/clock.h"
+
+namespace muster::sim {
+
+/// One thing that a user asks for.
+struct Wish {
+  enum class Kind : std::uint8_t { kApply, kCancel };
+  Kind kind = Kind::kApply;
+  Millis at{0};  // from the start
+  std::string stack;
+  Json request;        // of apply
+  bool force = false;  // of cancel: the command that was begun last
+};
+
+/// What users want of the fleet, drawn from a seed: declarations of two stacks, again and again in other forms.
+/// A stack's names have lasting types; the name in a resource's properties says which stack and name it is of.
+std::vector<Wish> draw_wishes(Random& random);
+
+/// An apply of what `wish` declares, all of the stack.
+Json reconciled(const Json& request);
+Json destroyed(const std::string& stack);
+
+}  // namespace muster::sim
