@@ -1,4 +1,4 @@
-// Changes while everything dies: workers, the coordinator, calls. The fake cloud's own count tells the truth.
+// Changes while everything dies: workers, the coordinator, the bus, calls. The fake cloud's own count tells the truth.
 
 #include <sqlite3.h>
 
@@ -65,7 +65,7 @@ targets:
       state: @DIR@/state.db
       latency_ms: 5
       fail:
-        create: {before: 0.05, after: 0.05, crash_before: 0.01, crash_after: 0.01}
+        create: {before: 0.06, after: 0.06, crash_before: 0.01, crash_after: 0.01}
         update: {before: 0.05, after: 0.05, crash_after: 0.01}
         delete: {before: 0.05, after: 0.05, crash_after: 0.01}
 discovery: {interval: 0s}
@@ -87,7 +87,8 @@ TEST_CASE("no double, no orphan, and each command ends, whatever dies meanwhile"
     while (!over) {
       std::this_thread::sleep_for(std::chrono::milliseconds(700));
       if (kills_left <= 0) continue;
-      static_cast<void>(fleet.kill_one(kills_left-- % 3 == 0 ? "coordinator" : "muster-plugin-fake"));
+      constexpr const char* kVictims[] = {"muster-plugin-fake", "coordinator", "muster-plugin-fake", "nats-server"};
+      static_cast<void>(fleet.kill_one(kVictims[kills_left-- % 4]));
     }
   });
   const auto until_complete = [&](const std::vector<std::string>& args) {
