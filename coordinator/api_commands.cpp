@@ -69,12 +69,13 @@ Result<Draft*> Api::draft_of(ApiRequest& request) {
   const auto* const declared_targets = request.raw("targets");
   if (declared != nullptr && !declared->is_array()) return invalid("stacks must be an array");
   if (declared_targets != nullptr && !declared_targets->is_array()) return invalid("targets must be an array");
-  for (const auto& stack : declared != nullptr ? *declared : Json::array()) {
+  const auto none = Json::array();
+  for (const auto& stack : declared != nullptr ? *declared : none) {
     auto parsed = declaration_from_json(stack);
     if (!parsed) return invalid(parsed.error().message);
     stacks.push_back(std::move(*parsed));
   }
-  for (const auto& target : declared_targets != nullptr ? *declared_targets : Json::array()) {
+  for (const auto& target : declared_targets != nullptr ? *declared_targets : none) {
     auto parsed = target_from_json(target);
     if (!parsed) return invalid(parsed.error().message);
     targets.push_back(std::move(*parsed));
@@ -117,6 +118,7 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
   const auto from = cursor_of(request);
   if (!from) return from.error();
   const bool changes_only = request.flag("changes").value_or(false);
+  const bool keep = request.flag("keep").value_or(true);
   if (request.fault()) return *request.fault();
   if (!draft.planned || *from == 0) p_.commands.plan(draft);
   std::map<std::pair<std::string, std::string>, std::string> hashes;
@@ -141,16 +143,18 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
     return list.dump();
   };
   const bool more = next < draft.plan.steps.size();
-  return JsonObject()
-      .text("draft", draft.id)
-      .raw("summary", shown(draft.plan.summary()).dump())
-      .flag("nothing", draft.nothing)
-      .raw("mistakes", notes(draft.mistakes))
-      .number("mistakes_total", draft.mistakes.size())
-      .raw("unchecked", notes(draft.unchecked))
-      .raw("steps", "[" + steps + "]")
-      .raw("next", more ? Json(std::to_string(next)).dump() : "null")
-      .take();
+  auto answer = JsonObject()
+                    .text("draft", draft.id)
+                    .raw("summary", shown(draft.plan.summary()).dump())
+                    .flag("nothing", draft.nothing)
+                    .raw("mistakes", notes(draft.mistakes))
+                    .number("mistakes_total", draft.mistakes.size())
+                    .raw("unchecked", notes(draft.unchecked))
+                    .raw("steps", "[" + steps + "]")
+                    .raw("next", more ? Json(std::to_string(next)).dump() : "null")
+                    .take();
+  if (!keep && !more) p_.commands.discard(std::string(draft.id));
+  return answer;
 }
 
 Result<JsonText> Api::apply(ApiRequest& request, Effects&) {

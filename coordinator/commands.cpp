@@ -70,8 +70,7 @@ Result<Draft*> Commands::declare(const std::string& id, std::vector<Declaration>
     if (drafts_.size() >= kMaxDrafts) {  // the one that was left alone longest
       const auto oldest = std::ranges::min_element(
           drafts_, [](const auto& a, const auto& b) { return a.second->touched < b.second->touched; });
-      draft_bytes_ -= oldest->second->bytes;
-      drafts_.erase(oldest);
+      discard(std::string(oldest->first));
     }
     auto made = std::make_unique<Draft>();
     made->id = make_token(random_);
@@ -108,6 +107,13 @@ Result<Draft*> Commands::draft(const std::string& id, TimePoint now) {
   }
   it->second->touched = now;
   return it->second.get();
+}
+
+void Commands::discard(const std::string& id) {
+  const auto it = drafts_.find(id);
+  if (it == drafts_.end()) return;
+  draft_bytes_ -= it->second->bytes;
+  drafts_.erase(it);
 }
 
 void Commands::plan(Draft& draft) {
@@ -208,8 +214,7 @@ Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint) {
     for (const auto& target : draft.targets) command.drop_targets.push_back(target.name);
   }
   const auto id = enqueue(destroys ? "destroy" : "apply", std::move(stacks), std::move(command));
-  draft_bytes_ -= draft.bytes;
-  drafts_.erase(std::string(draft.id));
+  discard(std::string(draft.id));
   return id;
 }
 

@@ -56,6 +56,7 @@ class Commands {
   Result<Draft*> declare(const std::string& id, std::vector<Declaration> stacks, std::vector<TargetConfig> targets,
                          std::size_t bytes, TimePoint now);
   Result<Draft*> draft(const std::string& id, TimePoint now);
+  void discard(const std::string& id);
   /// Plans, or plans anew.
   void plan(Draft& draft);
   [[nodiscard]] static std::vector<PlanBasis> basis(const Draft& draft);

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "coordinator/canonical.h"
+
 namespace muster {
 namespace {
 
@@ -109,25 +111,46 @@ std::string_view on_drift_name(OnDrift value) {
   return kOnDrift[static_cast<std::size_t>(value)];
 }
 
-Json to_json(const DeclaredResource& r) {
-  Json json{{"name", r.name}, {"type", r.type}, {"target", r.target}, {"properties", Json::parse(r.properties)}};
-  if (!r.native_id.empty()) json["native_id"] = r.native_id;
-  if (!r.parent.empty()) json["parent"] = r.parent;
-  for (const auto& hole : r.holes) json["holes"].push_back(to_json(hole));
-  if (!r.after.empty()) json["after"] = r.after;
-  if (r.replace != ReplaceOrder::kAsType) json["replace"] = kReplace[static_cast<std::size_t>(r.replace)];
-  if (r.protect) json["protect"] = true;
-  if (r.on_drift != OnDrift::kAlert) json["on_drift"] = on_drift_name(r.on_drift);
-  return json;
+namespace {
+
+JsonText text_of(const DeclaredResource& r, const std::string& properties) {
+  std::string all;  // keys in their order: the same resource is the same text
+  const auto add = [&](const char* key, const std::string& value) {
+    all.append(all.empty() ? "{\"" : ",\"").append(key).append("\":").append(value);
+  };
+  const auto text = [&](const char* key, std::string_view value) {
+    if (!value.empty()) add(key, Json(value).dump());
+  };
+  if (!r.after.empty()) add("after", Json(r.after).dump());
+  if (!r.holes.empty()) {
+    auto holes = Json::array();
+    for (const auto& hole : r.holes) holes.push_back(to_json(hole));
+    add("holes", holes.dump());
+  }
+  text("name", r.name);
+  text("native_id", r.native_id);
+  if (r.on_drift != OnDrift::kAlert) text("on_drift", on_drift_name(r.on_drift));
+  text("parent", r.parent);
+  add("properties", properties);
+  if (r.protect) add("protect", "true");
+  if (r.replace != ReplaceOrder::kAsType) text("replace", kReplace[static_cast<std::size_t>(r.replace)]);
+  text("target", r.target);
+  text("type", r.type);
+  return all + "}";
 }
 
+}  // namespace
+
 JsonText declared_text(const DeclaredResource& r) {
-  DeclaredResource rest = r;
-  rest.properties = "{}";
-  auto text = to_json(rest).dump();
-  constexpr std::string_view kNone = R"("properties":{})";
-  text.replace(text.find(kNone), kNone.size(), "\"properties\":" + r.properties);
-  return text;
+  return text_of(r, r.properties);
+}
+
+JsonText declared_request(const DeclaredResource& r) {
+  return text_of(r, Json(r.properties).dump());
+}
+
+Json to_json(const DeclaredResource& r) {
+  return Json::parse(declared_text(r));
 }
 
 Json to_json(const Declaration& declaration) {
@@ -149,7 +172,15 @@ Result<DeclaredResource> declared_resource_from_json(const Json& json) {
   fields.flag("protect", r.protect);
   fields.word("on_drift", kOnDrift, r.on_drift);
   if (const auto* properties = fields.find("properties")) {
-    properties->is_object() ? void(r.properties = properties->dump()) : fields.blame("properties");
+    const auto* const text = properties->get_ptr<const std::string*>();
+    const auto object = text == nullptr || is_canonical_object(*text) ? Json() : Json::parse(*text, nullptr, false);
+    if (text != nullptr && object.is_null()) {
+      r.properties = *text;
+    } else if (const auto& given = text == nullptr ? *properties : object; given.is_object()) {
+      r.properties = given.dump();
+    } else {
+      fields.blame("properties");
+    }
   }
   fields.each("holes", [&](const Json& value) {
     auto hole = hole_from_json(value);

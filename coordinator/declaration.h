@@ -68,6 +68,8 @@ nlohmann::json to_json(const Declaration& declaration);
 nlohmann::json to_json(const DeclaredResource& resource);
 /// The text of to_json(), quickly: the properties are not parsed.
 JsonText declared_text(const DeclaredResource& resource);
+/// The same with the properties as a JSON string that holds them: quick to read again.
+JsonText declared_request(const DeclaredResource& resource);
 Result<Declaration> declaration_from_json(const nlohmann::json& json);
 Result<DeclaredResource> declared_resource_from_json(const nlohmann::json& json);
 

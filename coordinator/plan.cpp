@@ -33,8 +33,11 @@ struct TypeRules {
 /// Objects of one type on one target, by what identifies them.
 using IdentityIndex = std::unordered_map<std::string, PlanningView::Known>;
 
-bool write_only(const std::pair<const std::string, PropertyRule>& property) {
-  return property.second.write_only;
+/// Whether properties, as text, may hold some that cannot be read back.
+bool may_hold_unread(const PropertyRule& rules, const JsonText& properties) {
+  return std::ranges::any_of(rules.properties, [&](const auto& each) {
+    return each.second.write_only && properties.find("\"" + each.first + "\":") != std::string::npos;
+  });
 }
 
 class Planner {
@@ -422,7 +425,7 @@ class Planner {
   /// Write-only values cannot be compared with what is there, but with what was declared before.
   void unread_values(Difference& difference, const TypeRules& rules, const DeclaredResource& resource,
                      const PlanningView::Known& known, const Json& declared) {
-    if (std::ranges::none_of(rules.rules.properties, write_only)) return;
+    if (!may_hold_unread(rules.rules, resource.properties)) return;
     const auto before = last_declared(known);
     const auto old = before ? Json::parse(before->properties) : Json::object();
     for (const auto& [name, rule] : rules.rules.properties) {
@@ -586,7 +589,7 @@ void Plan::restrict_to(const std::set<std::string>& names, const std::set<std::s
 
 JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
                     const std::function<std::string(const std::string&)>& digest) {
-  if (std::ranges::none_of(rules.properties, write_only)) return declared_text(resource);
+  if (!may_hold_unread(rules, resource.properties)) return declared_text(resource);
   auto kept = resource;
   auto properties = Json::parse(resource.properties);
   for (const auto& [name, rule] : rules.properties) {

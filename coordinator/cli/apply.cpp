@@ -62,7 +62,7 @@ void add_stack(Wanted& wanted, const Declaration& stack) {
   std::string resources;
   for (const auto& resource : stack.resources) {
     if (resources.size() > kPartBytes) close(resources);
-    resources += (resources.empty() ? "" : ",") + declared_text(resource);
+    resources += (resources.empty() ? "" : ",") + declared_request(resource);
   }
   close(resources);
 }
@@ -150,7 +150,7 @@ bool save_plan(Screen& screen, const std::string& file, const Wanted& wanted, co
 }
 
 /// Sends what is wanted, and gets the plan of it with all its steps.
-Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted) {
+Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted, bool keep) {
   Progress progress(screen);
   std::string draft;
   const auto send = [&](const char* what, const JsonText& part) -> Result<void> {
@@ -180,6 +180,7 @@ Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted) {
       request["cursor"] = cursor;
     }
     if (screen.format == Format::kTable) request["changes"] = true;
+    if (!keep) request["keep"] = false;
     progress.show("planning");
     auto answer = client.ask("plan", std::move(request));
     if (!answer) return answer.error();
@@ -428,7 +429,7 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
   if (options.refresh) {
     if (const auto done = refresh(client, screen, *wanted, interrupted); !done) return report(screen, done.error());
   }
-  auto plan = ask_plan(client, screen, *wanted);
+  auto plan = ask_plan(client, screen, *wanted, !options.plan_only && options.plan_out.empty());
   if (!plan) return report(screen, plan.error());
   if (!plan->at("mistakes").empty()) return report_mistakes(screen, *plan, *files, options.variables);
   if (!wanted->basis.is_null()) {

@@ -16,6 +16,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::size_t kReadBatch = 256;
+constexpr Millis kPatience{60'000};  // with a plan of a hundred thousand resources
 
 std::string remedy() {
   return "start a fleet with `muster up`, or say where it is with --nats URL or --data-dir DIR";
@@ -83,7 +84,10 @@ Result<std::string> NatsClient::ask_text(std::string_view verb, std::string requ
   message.subject = Subjects(prefix_).api(verb);
   message.reply = bus_->inbox() + "." + std::to_string(++requests_);
   message.data = std::move(request);
-  const auto deadline = steady_clock::now() + timeout_;
+  // What is large takes its time; whoever asks waits for the answer, as what it begins goes on all the same.
+  const bool large = verb == "plan" || verb == "apply";
+  const auto patience = large ? std::max(timeout_, kPatience) : timeout_;
+  const auto deadline = steady_clock::now() + patience;
   if (auto sent = bus_->publish(message); !sent) return sent.error();
   while (true) {
     if (auto answer = take_messages(message.reply)) {
@@ -96,7 +100,7 @@ Result<std::string> NatsClient::ask_text(std::string_view verb, std::string requ
   }
   const std::string trouble = bus_->status().last_error;
   return Error{Errc::kNoResponders,
-               "no answer from " + url_ + " (prefix " + prefix_ + ") within " + std::to_string(timeout_.count()) +
+               "no answer from " + url_ + " (prefix " + prefix_ + ") within " + std::to_string(patience.count()) +
                    " ms" + (trouble.empty() ? "; wait longer with --timeout" : "; last error: " + trouble)};
 }
 
