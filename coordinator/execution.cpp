@@ -86,15 +86,15 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
     states_[operation.step] = State::kRunning;
     auto& work = *running_.emplace(operation.step, std::make_unique<Work>(step, operation)).first->second;
     work.deadline = now + kOperationDeadline;
-    if (auto located = locate(work); !located) {
-      fail(work, located.error());
-      continue;
-    }
     const auto phase = work.phase();
     const bool changing = phase == Phase::kCreating || phase == Phase::kUpdating || phase == Phase::kDeleting;
     if (changing && !operation.job.empty()) {
       work.op.uncertain = true;
       work.recovered = phase == Phase::kCreating;  // what guards the others is made anew from what is there
+    }
+    if (auto located = locate(work); !located) {
+      fail(work, located.error());
+      continue;
     }
     const bool settles = changing && phase != Phase::kCreating && work.op.uncertain;
     go_on(work,
@@ -110,7 +110,28 @@ Result<void> Execution::locate(Work& work) {
   const auto& step = work.step;
   const auto row = step.row != 0 ? must(s_.store.one(step.row)) : std::nullopt;
   if (row) work.keep(*row);
-  auto target = must(s_.store.target(step.target));
+  const auto target = must(s_.store.target(step.target));
+  if (target) {
+    work.target = *target;
+    work.manifest = s_.registry.manifest_of({work.target.ns, work.target.pool}).second;
+    if (!work.manifest) work.manifest = s_.registry.latest_manifest(work.target.ns).second;
+  }
+  if (work.manifest) {
+    const auto type = std::ranges::find(work.manifest->types, step.type, &TypeDescriptor::name);
+    if (type != work.manifest->types.end()) work.type = &*type;
+  }
+  if (step.resource && step.resource->replace != ReplaceOrder::kAsType) {
+    work.create_first = step.resource->replace == ReplaceOrder::kCreateFirst;
+  } else if (work.type != nullptr) {
+    const auto schema = Json::parse(work.type->schema, nullptr, false);
+    work.create_first = schema.is_object() && schema.value("x-muster-replace", Json()) == "create-first";
+  }
+  if (work.change() == Work::Change::kCreate) {  // known before anything speaks against it: the key must not be lost
+    work.inherited_key = must(s_.store.unsettled(work.place()));
+    work.op.uncertain = work.op.uncertain || !work.inherited_key.empty();
+  } else if (row && work.op.native_id.empty()) {
+    work.op.native_id = row->native_id;
+  }
   if (!target || target->state == TargetState::kRemoved) {
     return Error{Errc::kNotFound, "no target is named '" + step.target + "' any more", {}, 0};
   }
@@ -121,25 +142,8 @@ Result<void> Execution::locate(Work& work) {
                  {},
                  0};
   }
-  work.target = std::move(*target);
-  work.manifest = s_.registry.manifest_of({work.target.ns, work.target.pool}).second;
-  if (!work.manifest) work.manifest = s_.registry.latest_manifest(work.target.ns).second;
-  if (work.manifest) {
-    const auto type = std::ranges::find(work.manifest->types, step.type, &TypeDescriptor::name);
-    if (type != work.manifest->types.end()) work.type = &*type;
-  }
   if (work.type == nullptr) return Error{Errc::kUnsupported, "no plugin serves type '" + step.type + "' now", {}, 0};
   if (work.scan == 0) work.scan = must(s_.store.scan(work.target.id, step.type)).id;
-  if (step.resource && step.resource->replace != ReplaceOrder::kAsType) {
-    work.create_first = step.resource->replace == ReplaceOrder::kCreateFirst;
-  } else {
-    const auto schema = Json::parse(work.type->schema, nullptr, false);
-    work.create_first = schema.is_object() && schema.value("x-muster-replace", Json()) == "create-first";
-  }
-  if (work.change() == Work::Change::kCreate) {
-    work.inherited_key = must(s_.store.unsettled(work.place()));
-    work.op.uncertain = work.op.uncertain || !work.inherited_key.empty();
-  }
   return {};
 }
 
@@ -249,7 +253,9 @@ void Execution::begin(std::size_t index, TimePoint now) {
     return end(index, State::kDone);
   }
   if (auto located = locate(work); !located) return fail(work, located.error());
-  go_on(work, work.change() == Work::Change::kCreate ? Phase::kCreating : Phase::kReading, now);
+  const bool creates = work.change() == Work::Change::kCreate;
+  if (creates) work.op.native_id.clear();  // that of what it replaces says nothing of it
+  go_on(work, creates ? Phase::kCreating : Phase::kReading, now);
   submit_due(work, now);
 }
 
@@ -394,7 +400,8 @@ void Execution::block_dependents(std::size_t index) {
 }
 
 void Execution::fail(Work& work, const Error& error) {
-  end(work.op.step, State::kFailed, errc_name(error.code), error.message);
+  end(work.op.step, State::kFailed, errc_name(error.code),
+      work.op.uncertain ? "whether it was applied is not known: " + error.message : error.message);
 }
 
 /// Begins what there is room for; whether that may have made more ready.

@@ -62,11 +62,7 @@ void Execution::again(Work& work, Phase phase, const Error& why, TimePoint now) 
     return end(work.op.step, State::kCancelled, "CANCELLED",
                work.op.uncertain ? "cancelled; whether it was applied is not known: " + why.message : "cancelled");
   }
-  if (++work.tries >= allowed || now >= work.deadline) {
-    auto error = why;
-    if (work.op.uncertain) error.message = "whether it was applied is not known: " + error.message;
-    return fail(work, error);
-  }
+  if (++work.tries >= allowed || now >= work.deadline) return fail(work, why);
   must(s_.store.put_operation(work.op));
   go_on(work, phase, now, std::max(why.retry_after, pause_after(work.tries - 1, kFirstPause)));
 }
@@ -152,6 +148,7 @@ void Execution::gone(Work& work) {
     s_.events.emit(work.target.ns, "resource.vanished", row->id.value,
                    identity(*row).text("reason", "not found").take());
   }
+  work.op.uncertain = false;  // what was changed, if it was, is gone with it
   fail(work, {Errc::kNotFound, "it is gone: apply again, and it is made anew", {}, 0});
 }
 
@@ -250,7 +247,7 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
     return end(work.op.step, State::kCancelled, "CANCELLED", "cancelled while it was changed");
   }
   if (++work.tries >= s_.config.retry.attempts) {
-    return fail(work, {Errc::kNotStabilized, "whether it was applied is not known: it is not as declared yet", {}, 0});
+    return fail(work, {Errc::kNotStabilized, "it is not as declared yet", {}, 0});
   }
   plan_update(work, parsed(work.prior), now);  // ends at once when it is as declared
 }
@@ -287,9 +284,9 @@ void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
 bool Execution::is_wanted(Work& work, const Item& item) {
   const auto schema = parsed(work.type->schema);
   const auto identity = schema.is_object() ? schema.value("x-muster-identity", Json::array()) : Json::array();
-  const auto wanted = document(work.step);
-  if (!wanted || identity.empty()) return false;
-  const auto declared = Json::parse(wanted->json);
+  if (identity.empty()) return false;
+  const auto wanted = document(work.step);  // what it refers to may have gone since: names are mostly known without
+  const auto declared = Json::parse(wanted ? wanted->json : work.step.resource->properties);
   const auto there = parsed(item.properties);
   return there.is_object() && std::ranges::all_of(identity, [&](const Json& name) {
            const auto property = name.get<std::string>();
@@ -365,6 +362,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
   const auto made =
       must(s_.store.insert({work.scan, item.native_id, item.uid, label, work.prior, content, work.parent, at}));
   work.row = made.row;
+  work.op.uncertain = false;
   s_.writes.begin(work.scan, item.native_id);
   s_.writes.end(work.scan, item.native_id);
   const auto row = must(s_.store.one(made.row)).value();
@@ -389,6 +387,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
 void Execution::updated(Work& work, const Item& item, TimePoint now) {
   const auto& step = work.step;
   end_write(work);
+  work.op.uncertain = false;
   if (!observe(work, step.row, item, "updated", "resource.updated")) return;
   if (step.claim.empty()) {
     must(s_.store.set_drifted(step.row, false));
@@ -401,7 +400,11 @@ void Execution::updated(Work& work, const Item& item, TimePoint now) {
 
 void Execution::converge(Work& work, const Json& there, TimePoint now) {
   const auto wanted = document(work.step);
-  if (!wanted) return fail(work, wanted.error());
+  if (!wanted) {
+    return fail(
+        work,
+        {Errc::kNotStabilized, "done, and whether it is as declared is not known: " + wanted.error().message, {}, 0});
+  }
   std::vector<std::string> secret;
   for (const auto& each : wanted->secrets) secret.push_back(each.pointer);
   const auto declared = Json::parse(wanted->json);

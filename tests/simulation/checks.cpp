@@ -53,7 +53,8 @@ void Fleet::watch(const Outgoing& message) {
   const auto control = decode<Control>(message.data);
   const auto* go = control ? std::get_if<Go>(&control->action) : nullptr;
   if (go == nullptr) return;
-  gone_.emplace(go->job.token, clock_.now());
+  // What is said again, for a heartbeat, may have its result in the inbox already: its worker has been told before.
+  if (!gone_.emplace(go->job.token, clock_.now()).second) return;
   const auto row = must(store_->operation_of(go->job.job));
   if (!row || row->state != "running") fault_ = "`go` is said to a job that no step waits for";
 }

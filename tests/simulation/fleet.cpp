@@ -444,6 +444,7 @@ Fleet::Fault Fleet::run() {
   set_policy(quiet);
   objects_.set_faults({});
   if (auto fault = pass([&] { return results_taken(); }, kLimit, "that every result is taken")) return fault;
+  if (auto fault = pass([&] { return objects_.at_rest(); }, kLimit, "the end of what the cloud is at")) return fault;
   if (auto fault = look()) return fault;
   if (auto fault = check_events()) return fault;
   if (auto fault = check_reports()) return fault;

@@ -180,6 +180,10 @@ Result<Mutation> Objects::status(const StatusRequest& request) {
   return Mutation(resource(thing->first, thing->second));
 }
 
+bool Objects::at_rest() const {
+  return std::ranges::all_of(requests_, [&](const auto& each) { return each.second.ready_at <= clock_.now(); });
+}
+
 void Objects::edit() {
   const std::string type = random_->below(2) == 0 ? "SIM::Object" : "SIM::Named";
   auto& things = types_[type];

@@ -65,6 +65,8 @@ class Objects {
   [[nodiscard]] bool ever(const std::string& type, const std::string& id) const { return ever_.contains({type, id}); }
   [[nodiscard]] std::size_t removals() const { return removals_; }
   [[nodiscard]] bool seen(const Object& object) const { return object.ready_at <= clock_.now(); }
+  /// Nothing that has begun is still to show, whether anybody asks for it or not.
+  [[nodiscard]] bool at_rest() const;
   /// The first thing that must not have happened.
   [[nodiscard]] const std::optional<std::string>& fault() const { return fault_; }
 

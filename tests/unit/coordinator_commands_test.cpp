@@ -345,6 +345,71 @@ TEST_CASE_METHOD(Commands, "what may have been made is asked for again under the
   CHECK(count() == 1);
 }
 
+TEST_CASE_METHOD(Commands, "what may have been made is never told as not made, though what it refers to is gone") {
+  start_discovered();
+  system.knows_keys = false;
+  const auto wanted = stack({box("a"), linked("b", "a")});
+  int asked = 0;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (count() == 0) return {};
+    if (asked++ > 0) return FakeWorker::Hold{};
+    static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
+  };
+  const auto id = begin(wanted);
+  wait_until([&] { return asked > 1; });
+  system.remove("NS::Box", thing("a")["id"]);
+  api("discover");
+  wait_until([&] { return state_of("NS::Box", "made-1") == "missing"; });
+  REQUIRE(api("command", {{"command", id}})["state"] == "running");
+  worker().on_go = {};
+  SECTION("it is found by its name") {
+    worker().release();
+    const auto failed = end_of(id);
+    CHECK(result_of(failed, "b") == "failed NOT_STABILIZED");
+    CHECK_THAT(message_of(failed, "b"), Contains("done, and whether it is as declared is not known: /link refers to"));
+    CHECK(row("NS::Box", "made-2").managed);
+  }
+  SECTION("it is not asked for again, as it cannot be said what") {
+    restart();
+    CHECK_THAT(message_of(end_of(id), "b"), Contains("whether it was applied is not known: /link refers to"));
+    discover();
+  }
+  CHECK(count() == 1);
+  CHECK(apply(wanted)["state"] == "complete");
+  CHECK(count() == 2);
+  CHECK(thing("b")["id"] == "made-2");
+  CHECK(thing("b")["link"] == thing("a")["id"]);
+}
+
+TEST_CASE_METHOD(Commands, "what may have been made is never told as not made, though its target may be another") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return FakeWorker::Hold{};
+  };
+  const auto id = begin(stack({box("a")}));
+  wait_until([&] { return count() == 1; });
+  system.inspection.system = "system-2";
+  api("discover");
+  wait_until([&] { return api("targets")["items"].at(0)["state"] == "changed"; });
+  restart();
+  const auto failed = end_of(id);
+  CHECK(result_of(failed, "a") == "failed TARGET_CHANGED");
+  CHECK_THAT(message_of(failed, "a"), Contains("whether it was applied is not known"));
+  worker().on_go = {};
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {  // nobody has looked since
+    return std::holds_alternative<ListJob>(job.operation) ? FakeWorker::Behaviour{FakeWorker::Hold{}}
+                                                          : std::monostate{};
+  };
+  api("targets-accept", {{"target", "t"}});
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(count() == 1);
+  const auto creates = worker().asked<CreateJob>();
+  CHECK(std::get<CreateJob>(creates.back().operation).idempotency_key ==
+        std::get<CreateJob>(creates.front().operation).idempotency_key);
+}
+
 TEST_CASE_METHOD(Commands, "what a replacement may have made is asked for again under the same key") {
   start_discovered();
   apply(stack({box("a", {{"kind", "x"}})}));
@@ -405,6 +470,36 @@ TEST_CASE_METHOD(Commands, "changes in progress are asked for until they end") {
   CHECK(end_of(id)["state"] == "complete");
   CHECK(polls >= 4);
   CHECK(worker().asked<CreateJob>().size() == 1);
+}
+
+TEST_CASE_METHOD(Commands, "what is made in place of another is asked for without the other's id") {
+  start_discovered();
+  auto wanted = box("a", {{"kind", "x"}});
+  apply(stack({wanted}));
+  SECTION("the new one comes first") {
+    wanted = box("a2", {{"kind", "y"}});
+    wanted["name"] = "a";
+    wanted["replace"] = "create-first";
+  }
+  SECTION("the old one is gone") {
+    system.remove("NS::Box", "made-1");
+    discover();
+  }
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<CreateJob>(job.operation)) return {};
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* status = std::get_if<StatusJob>(&job.operation);
+    if (status == nullptr) return {};
+    CHECK(status->native_id.empty());
+    const auto made = thing(wanted["properties"]["name"]).dump();
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-2", {}, made, {}});
+  };
+  CHECK(apply(stack({wanted}))["state"] == "complete");
+  CHECK(worker().asked<StatusJob>().size() == 1);
+  CHECK(listed("NS::Box") == Strings{"made-2"});
 }
 
 TEST_CASE_METHOD(Commands, "a change that never shows is found out") {
