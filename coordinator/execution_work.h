@@ -14,7 +14,6 @@ struct Execution::Work {
 
   /// What is known of the row before anything is done.
   void keep(const ResourceRecord& known) {
-    if (op.native_id.empty()) op.native_id = known.native_id;
     uid = known.uid;
     scan = known.scan;
   }
