@@ -96,6 +96,7 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
       fail(work, located.error());
       continue;
     }
+    if (phase == Phase::kConverging) work.row = must(s_.store.find(work.scan, work.op.native_id));
     const bool settles = changing && phase != Phase::kCreating && work.op.uncertain;
     go_on(work,
           settles                     ? Phase::kSettling

@@ -380,6 +380,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
   must(s_.store.manage(made.row, {step.stack, step.name, step.claim}));
   if (!work.inherited_key.empty()) must(s_.store.set_unsettled(work.place(), {}));
   s_.events.emit(work.target.ns, "resource.created", row.id.value, identity(row).text("hash", hex(content)).take());
+  work.set_phase(Phase::kConverging);  // it is made: a coordinator that goes on with this must not ask for it again
   must(s_.store.put_operation(work.op));
   converge(work, parsed(work.prior), now);
 }

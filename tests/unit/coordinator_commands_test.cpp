@@ -518,6 +518,24 @@ TEST_CASE_METHOD(Commands, "a change that never shows is found out") {
   CHECK(api("resources", {{"drifted", true}})["items"].size() == 1);
 }
 
+TEST_CASE_METHOD(Commands, "what was made is not made again by a coordinator that takes over while it is looked at") {
+  start_discovered();
+  system.knows_keys = false;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    auto result = system.change(job);
+    std::get<MutationResult>(result).properties = R"({"name":"a","size":7})";  // it shows late
+    return result;
+  };
+  const auto id = begin(stack({box("a", {{"size", 3}})}));
+  wait_until([&] { return count() == 1 && !worker().asked<CreateJob>().empty(); });
+  advance(Millis(10));
+  REQUIRE(api("command", {{"command", id}})["state"] == "running");
+  restart();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(worker().asked<CreateJob>().size() == 1);
+  CHECK(count() == 1);
+}
+
 TEST_CASE_METHOD(Commands, "what is there and not ours is no success") {
   start_discovered();
   system.add("NS::Box", {"theirs", R"({"name":"a"})", "u", ""});
