@@ -1,12 +1,10 @@
 #include "coordinator/admission.h"
 
-#include <array>
-
-#include <sodium.h>
 #include <spdlog/spdlog.h>
 
 #include "coordinator/must.h"
 #include "schema/codec.h"
+#include "worker_sdk/bus/digest.h"
 
 namespace muster {
 namespace {
@@ -14,15 +12,6 @@ namespace {
 constexpr Millis kAskAgain{1000};
 constexpr std::size_t kMaxFetches = 256;
 constexpr std::size_t kMaxRemembered = 4096;
-
-std::string sha256_hex(std::string_view bytes) {
-  std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
-  crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  std::string text(2 * digest.size() + 1, '\0');
-  sodium_bin2hex(text.data(), text.size(), digest.data(), digest.size());
-  text.pop_back();
-  return text;
-}
 
 }  // namespace
 

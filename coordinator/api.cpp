@@ -14,12 +14,6 @@
 namespace muster {
 namespace {
 
-JsonText error_answer(std::string_view code, std::string_view message, std::string_view where) {
-  return JsonObject()
-      .raw("error", JsonObject().text("code", code).text("message", message).text("where", where).take())
-      .take();
-}
-
 /// A list under construction: stops taking items when the answer is large enough.
 class ItemList {
  public:
@@ -118,7 +112,9 @@ const Api::Verb Api::kVerbs[] = {
     {"targets-accept", &Api::accept_target},
     {"plugins", &Api::plugins},
     {"workers", &Api::workers},
+    {"pools", &Api::pools},
     {"workers-drain", &Api::drain_worker},
+    {"supervise", &Api::supervise},
     {"types", &Api::types},
     {"schema", &Api::schema},
     {"discover", &Api::discover},
@@ -134,6 +130,12 @@ const Api::Verb Api::kVerbs[] = {
     {"cancel", &Api::cancel},
     {"export", &Api::export_resources},
 };
+
+JsonText error_answer(std::string_view code, std::string_view message, std::string_view where) {
+  return JsonObject()
+      .raw("error", JsonObject().text("code", code).text("message", message).text("where", where).take())
+      .take();
+}
 
 JsonText Api::answer(std::string_view verb, std::string_view body, Effects& effects) {
   const auto* const known = std::ranges::find(kVerbs, verb, &Verb::name);
@@ -309,10 +311,16 @@ Result<JsonText> Api::plugins(ApiRequest&, Effects&) {
                      {"workers", workers[hash]},
                      {"state", workers[hash] > 0 ? "active" : "absent"}});
   }
+  add_quarantined(items);
   return list_answer(std::move(items));
 }
 
 Result<JsonText> Api::workers(ApiRequest&, Effects&) {
+  std::map<Lane, PoolLoad> loads;
+  for (auto& load : p_.dispatcher.loads(p_.clock.now())) {
+    const auto lane = load.lane;
+    loads.emplace(lane, std::move(load));
+  }
   auto items = nlohmann::json::array();
   for (const auto& [id, worker] : p_.registry.workers()) {
     const auto& a = worker.announcement;
@@ -328,11 +336,17 @@ Result<JsonText> Api::workers(ApiRequest&, Effects&) {
                         {"jobs", worker.assigned},
                         {"healthy", worker.healthy},
                         {"state", worker_state_name(worker.state)},
-                        {"since", rfc3339(worker.since)}};
+                        {"since", rfc3339(worker.since)},
+                        {"pool_queued", loads[worker.lane()].queued},
+                        {"pool_wait_ms", loads[worker.lane()].wait.count()}};
     if (!worker.health.empty()) item["health"] = worker.health;
     items.push_back(std::move(item));
   }
   return list_answer(std::move(items));
+}
+
+Result<JsonText> Api::pools(ApiRequest&, Effects&) {
+  return list_answer(to_json(p_.dispatcher.loads(p_.clock.now())));
 }
 
 Result<JsonText> Api::drain_worker(ApiRequest& request, Effects& effects) {

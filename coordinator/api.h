@@ -8,6 +8,7 @@
 #include "coordinator/commands.h"
 #include "coordinator/discovery.h"
 #include "coordinator/publisher.h"
+#include "coordinator/supervision.h"
 
 namespace muster {
 
@@ -36,6 +37,8 @@ class Api {
     Discovery& discovery;
     Commands& commands;
     Publisher& publisher;
+    Supervision& supervision;
+    EventLog& events;
     const CoordinatorStatus& status;
     const Clock& clock;
   };
@@ -59,6 +62,7 @@ class Api {
   Result<JsonText> accept_target(ApiRequest& request, Effects&);
   Result<JsonText> plugins(ApiRequest& request, Effects&);
   Result<JsonText> workers(ApiRequest& request, Effects&);
+  Result<JsonText> pools(ApiRequest& request, Effects&);
   Result<JsonText> drain_worker(ApiRequest& request, Effects& effects);
   Result<JsonText> types(ApiRequest& request, Effects&);
   Result<JsonText> schema(ApiRequest& request, Effects&);
@@ -80,6 +84,10 @@ class Api {
   [[nodiscard]] nlohmann::json command_object(const CommandRow& row) const;
   [[nodiscard]] std::pair<std::string, const TypeDescriptor*> described(std::string_view type);
 
+  // api_supervise.cpp
+  Result<JsonText> supervise(ApiRequest& request, Effects&);
+  void add_quarantined(nlohmann::json& items);
+
   [[nodiscard]] JsonText run_object(const RunRow& row) const;
   [[nodiscard]] nlohmann::json checks();
 
@@ -87,6 +95,9 @@ class Api {
 };
 
 inline constexpr std::size_t kMaxAnswerBytes = 700 * 1024;  // of items; the rest of a megabyte is for one large item
+
+/// `{"error":{"code","message","where"}}`
+JsonText error_answer(std::string_view code, std::string_view message, std::string_view where);
 
 /// What `resources` and `export` are asked for.
 Result<ResourceQuery> resource_query(ApiRequest& request);

@@ -7,6 +7,7 @@
 
 #include "coordinator/must.h"
 #include "coordinator/resource_id.h"
+#include "schema/mutation.h"
 #include "schema/subjects.h"
 
 namespace muster {
@@ -151,6 +152,7 @@ void Commands::plan(Draft& draft) {
         (draft.mode == ApplyMode::kDestroy ? row == targets.end() || row->state == TargetState::kRemoved : same);
   }
   draft.planned = true;
+  draft.planned_at = s_.store.state();
 }
 
 std::vector<PlanBasis> Commands::basis(const Draft& draft) {
@@ -184,7 +186,8 @@ std::vector<std::string> Commands::moved(const std::vector<PlanBasis>& before, c
   return said;
 }
 
-Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint) {
+Result<void> Commands::check_plan(Draft& draft) {
+  if (draft.planned_at == s_.store.state()) return {};
   const auto before = basis(draft);
   plan(draft);
   if (!draft.mistakes.empty()) {
@@ -195,6 +198,11 @@ Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint) {
     if (where.size() > 1) message += ", and " + std::to_string(where.size() - 1) + " more";
     return Error{Errc::kConflict, message + "; plan again", {}, 0};
   }
+  return {};
+}
+
+Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint) {
+  if (auto holds = check_plan(draft); !holds) return holds.error();
   std::vector<std::string> stacks;
   for (const auto& stack : draft.stacks) stacks.push_back(stack.stack);
   if (if_busy == IfBusy::kRefuse && busy(stacks)) {
@@ -250,7 +258,7 @@ void Commands::begin_queued(TimePoint now) {
   for (auto it = queued_.begin(); it != queued_.end();) {
     const bool waits = std::ranges::any_of(it->row.stacks, [&](const auto& stack) { return taken.contains(stack); });
     taken.insert(it->row.stacks.begin(), it->row.stacks.end());
-    if (waits) {
+    if (waits && !MUSTER_MUTATION("two-commands-of-a-stack")) {
       ++it;
       continue;
     }
@@ -285,7 +293,7 @@ std::vector<std::string> Commands::moved(const CommandPlan& plan) const {
 
 void Commands::begin(Queued queued, TimePoint now) {
   const auto owner = next_owner_++;
-  if (queued.row.state == "queued") {
+  if (queued.row.state == "queued" && !MUSTER_MUTATION("old-plan")) {
     if (const auto where = moved(queued.plan); !where.empty()) {
       std::string message = "the stack has changed since it was planned:";
       for (std::size_t i = 0; i < std::min(where.size(), kMistakesSaid); ++i) message += " " + where[i] + ";";
@@ -413,7 +421,8 @@ Verdict Commands::evidence(const JobReply& reply, TimePoint now, Effects& effect
   if (!operation) return Verdict::kRefused;
   const auto* result = std::get_if<JobResult>(&reply.body);
   const auto* done = result == nullptr ? nullptr : std::get_if<MutationResult>(result);
-  if (done == nullptr) return Verdict::kSuperseded;  // how a superseded attempt failed is of no use
+  if (done == nullptr || MUSTER_MUTATION("drop-late-success"))
+    return Verdict::kSuperseded;  // how a superseded attempt failed is of no use
   if (operation->state == "running") {
     if (s_.dispatcher.supersede(reply.job, *result, effects)) return Verdict::kCommitted;
     for (auto& [owner, execution] : running_) {

@@ -27,7 +27,8 @@ struct Draft {
   std::size_t bytes = 0;
   TimePoint touched;
   bool planned = false;
-  bool nothing = false;  // to do, nor to note
+  std::uint64_t planned_at = 0;  // state of the store
+  bool nothing = false;          // to do, nor to note
   Plan plan;
   std::vector<std::size_t> stack_of;  // by step: index into stacks
   std::vector<PlanMistake> mistakes;
@@ -91,6 +92,9 @@ class Commands {
   };
 
   [[nodiscard]] bool busy(const std::vector<std::string>& stacks) const;
+  /// Plans again where something was written since.
+  /// errors   kConflict: the plan is another one now; kInvalidRequest: there can be none any more
+  Result<void> check_plan(Draft& draft);
   void begin_queued(TimePoint now);
   void begin(Queued queued, TimePoint now);
   [[nodiscard]] std::vector<std::string> moved(const CommandPlan& plan) const;

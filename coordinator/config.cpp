@@ -157,13 +157,57 @@ class ConfigReader {
       yaml_.fields(lists, {{"env", yaml_.texts(worker.allow_env, valid_pattern, "a name or pattern like PG_*")},
                            {"files", yaml_.texts(worker.allow_files, valid_directory, "an absolute directory")}});
     };
-    yaml_.fields(node, {{"plugin", yaml_.text(worker.plugin), YamlReader::Need::kRequired},
+    const YamlNode* verify = nullptr;
+    const auto checksums = [&](const YamlNode& value) {
+      verify = &value;
+      yaml_.word({"if-listed", "required"},
+                 [&](std::size_t index) { worker.verify = index == 1 ? Verify::kRequired : Verify::kIfListed; })(value);
+    };
+    yaml_.fields(node, {{"plugin", yaml_.text(worker.plugin)},
+                        {"folder", yaml_.text(worker.folder)},
+                        {"verify", checksums},
+                        {"limits", [&](const YamlNode& limits) { process_limits(limits, worker.limits); }},
                         {"pool", yaml_.text(worker.pool, valid_namespace, kPoolWanted)},
                         {"count", yaml_.number(worker.count, 0, 256)},
+                        {"min", yaml_.number(worker.count, 1, 256)},
+                        {"max", yaml_.number(worker.max, 1, 256)},
                         {"slots", yaml_.number(worker.slots, 1, 1024)},
                         {"env", [&](const YamlNode& env) { worker_env(env, worker.env); }},
                         {"allow", allow}});
+    if (node.kind == YamlNode::Kind::kMap && has(node, "plugin") == has(node, "folder")) {
+      yaml_.mistake(node, has(node, "plugin") ? "`plugin` and `folder` exclude each other: write an entry for each"
+                                              : "`plugin` or `folder` is missing");
+    } else if (verify != nullptr && has(node, "plugin")) {
+      yaml_.mistake(*verify, "`verify` is about a `folder`");
+    }
+    if (has(node, "count") && (has(node, "min") || has(node, "max"))) {
+      yaml_.mistake(node, "`count` is a fixed number: write it, or `min` and `max`");
+    } else if (worker.max != 0 && worker.max < worker.count) {
+      yaml_.mistake(node, "`max` is less than `min`");
+    } else if (has(node, "min") && worker.max == 0) {
+      yaml_.mistake(node, "`min` needs a `max`: jobs that wait get more workers up to that");
+    }
     config_.workers.push_back(std::move(worker));
+  }
+
+  /// Whether a map has something behind that key.
+  static bool has(const YamlNode& node, std::string_view key) {
+    const auto it =
+        std::find_if(node.keys.begin(), node.keys.end(), [&](const YamlNode& one) { return one.text == key; });
+    if (it == node.keys.end()) return false;
+    return node.items[static_cast<std::size_t>(it - node.keys.begin())].kind != YamlNode::Kind::kNull;
+  }
+
+  void process_limits(const YamlNode& node, ProcessLimits& out) {
+    const auto memory = [&](const YamlNode& value) {
+      const auto bytes = value.kind == YamlNode::Kind::kScalar ? parse_bytes(value.text) : std::nullopt;
+      if (!bytes || *bytes < kLeastMemory || *bytes > kMostMemory) {
+        yaml_.mistake(value, "expected bytes like 512MiB, from 16MiB to 1024TiB");
+      } else {
+        out.memory = *bytes;
+      }
+    };
+    yaml_.fields(node, {{"memory", memory}, {"cpu", yaml_.number(out.cpu, kLeastCpu, kMostCpu)}});
   }
 
   void worker_env(const YamlNode& node, std::map<std::string, std::string>& out) {
@@ -216,6 +260,19 @@ std::optional<Millis> parse_duration(std::string_view text) {
   for (const auto& [name, factor] : kUnits) {
     // A million years is where arithmetic with times is still safe.
     if (unit == name && number <= 1'000'000 * kYear.count() / factor) return Millis{number * factor};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, int>, 5> kUnits{
+      {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}}};
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  for (const auto& [name, shift] : kUnits) {
+    if (unit == name && number <= (~std::uint64_t{0} >> shift)) return number << shift;
   }
   return std::nullopt;
 }

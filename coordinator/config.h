@@ -21,14 +21,32 @@ struct ConfigMistake {
 };
 std::string to_string(const ConfigMistake& mistake);  // file:line:column: message
 
+/// Whether what a folder of plugins has must be in its list of checksums.
+enum class Verify { kIfListed, kRequired };
+
+/// What one process may use.
+struct ProcessLimits {
+  std::uint64_t memory = 0;  // bytes; 0: no limit
+  double cpu = 0;            // processors; 0: no limit
+  bool operator==(const ProcessLimits&) const = default;
+};
+inline constexpr std::uint64_t kLeastMemory = 16ULL << 20;
+inline constexpr std::uint64_t kMostMemory = 1ULL << 50;
+inline constexpr double kLeastCpu = 0.01;
+inline constexpr double kMostCpu = 1024;
+
 struct WorkerConfig {
-  std::string plugin;  // name or path
+  std::string plugin;  // name or path; empty: there is a folder
+  std::string folder;  // each executable file in it is a plugin
+  Verify verify = Verify::kIfListed;
   std::string pool = "default";
-  int count = 1;  // 0..256 processes
+  int count = 1;  // 0..256 processes, of each plugin; with a `max` at the fewest
+  int max = 0;    // 1..256, as many as it takes up to that; 0: `count`
   int slots = 4;  // 1..1024 jobs at once in each
   std::map<std::string, std::string> env;
   std::vector<std::string> allow_env;    // names or patterns (PG_*) that this worker may resolve
   std::vector<std::string> allow_files;  // directories
+  ProcessLimits limits;                  // of each process
 };
 
 struct TargetConfig {
@@ -90,5 +108,8 @@ Result<std::string> read_file(const std::string& path);
 
 /// `250ms`, `10s`, `5m`, `1h`, `7d`.
 std::optional<Millis> parse_duration(std::string_view text);
+
+/// `512MiB`, `2GiB`, `65536KiB`, `1048576`.
+std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 
 #include "coordinator/must.h"
 #include "schema/codec.h"
+#include "schema/mutation.h"
 
 namespace muster {
 namespace {
@@ -20,6 +21,7 @@ constexpr Millis kOncePer{1000};
 constexpr Millis kMaxRecoverPause{10'000};
 constexpr Millis kPruneEvery{60'000};
 constexpr std::size_t kMaxLateParts = 4;    // of 64 MiB each
+constexpr Millis kLookEvery{1000};          // at the pools
 constexpr std::size_t kPruneAtOnce = 5000;  // events; more go in the turns that follow
 
 MicroService::Description describe(const CoordinatorStatus& status, const Subjects& subjects) {
@@ -55,19 +57,21 @@ struct Coordinator::Core {
                   c.random_),
         commands({c.config_, c.store_, registry, dispatcher, events, writes, c.clock_, *c.log_}, drift, discovery,
                  c.random_),
-        api({c.config_, c.subjects_, c.store_, registry, dispatcher, discovery, commands, publisher, c.status_,
-             c.clock_}) {}
+        api({c.config_, c.subjects_, c.store_, registry, dispatcher, discovery, commands, publisher, supervision,
+             events, c.status_, c.clock_}) {}
 
   Registry registry;
   Limiter limiter;
   EventLog events;
   Dispatcher dispatcher;
+  PoolWatch pools;
   Admission admission;
   Publisher publisher;
   WriteLog writes;
   Drift drift;
   Discovery discovery;
   Commands commands;
+  Supervision supervision;
   Api api;
 };
 
@@ -130,6 +134,10 @@ void Coordinator::recover(const Error& error, TimePoint now) {
   log_->error("the store failed, everything since the last commit is taken back: {}", error.message);
   store_.rollback();
   effects_ = {};
+  const auto answer = error_answer(errc_name(Errc::kStoreUnavailable),
+                                   "the store failed, and nothing was done: " + error.message + "; try again", "store");
+  for (const auto& reply : std::exchange(asked_, {})) effects_.at_once.push_back({reply, {}, answer, {}});
+  publish(effects_.at_once);
   recover_pause_ = std::clamp(recover_pause_ * 2, Millis(200), kMaxRecoverPause);
   recover_at_ = now + recover_pause_;
 }
@@ -165,7 +173,11 @@ void Coordinator::turn() {
     const bool drained = drain_inbox(now);
     decide(now, drained ? Dispatcher::Lateness::kJudge : Dispatcher::Lateness::kSkip);
     commit_and_publish(now);
-    service_.tick(bus_, requests_, now);
+    asked_.clear();
+    if (now >= service_.next_due()) {
+      requests_.data = {{"pools", to_json(core_->dispatcher.loads(now))}};
+      service_.tick(bus_, requests_, now);
+    }
     if (recover_pause_.count() > 0 && store_.uncommitted() == 0) recover_pause_ = Millis(0);
   } catch (const StoreFailure& failure) {
     recover(failure.error(), now);
@@ -209,10 +221,21 @@ void Coordinator::decide(TimePoint now, Dispatcher::Lateness lateness) {
   }
   core_->commands.tick(now, effects_);
   core_->discovery.tick(now, effects_);
-  if (core_->discovery.active() == nullptr) core_->writes.forget();
+  if (core_->discovery.active() == nullptr || MUSTER_MUTATION("forget-writes")) core_->writes.forget();
   core_->dispatcher.tick(now, lateness, effects_);
   report_notices();
+  look_at_pools(now);
   prune_events(now);
+}
+
+void Coordinator::look_at_pools(TimePoint now) {
+  if (now < next_look_ || (core_->dispatcher.waiting() == 0 && !core_->pools.any_saturated())) return;
+  next_look_ = now + kLookEvery;
+  for (const auto& [load, saturated] : core_->pools.look(core_->dispatcher.loads(now), now)) {
+    auto data = to_json(load);
+    data["state"] = saturated ? "saturated" : "relieved";
+    core_->events.emit(load.lane.ns, "worker.load", load.lane.pool, data.dump());
+  }
 }
 
 void Coordinator::prune_events(TimePoint now) {
@@ -224,6 +247,7 @@ void Coordinator::prune_events(TimePoint now) {
 
 void Coordinator::commit_and_publish(TimePoint now) {
   publish(effects_.at_once);
+  if (MUSTER_MUTATION("publish-before-commit")) publish(effects_.after_commit);
   if (store_.uncommitted() > 0) {
     if (dirty_since_ == TimePoint{}) dirty_since_ = now;
     const bool due = !effects_.after_commit.empty() || store_.uncommitted() >= kMaxUncommitted ||
@@ -319,7 +343,9 @@ void Coordinator::take_reply(JobReply reply, const std::string& ack_to, TimePoin
     core_->dispatcher.on_reply(std::move(reply), now, effects_);
   }
   // A result is known to be taken when it is durable.
-  if (ends && !ack_to.empty()) effects_.after_commit.push_back({ack_to, {}, encode(ack), {}});
+  if (!ends || ack_to.empty()) return;
+  auto& when = MUSTER_MUTATION("ack-before-commit") ? effects_.at_once : effects_.after_commit;
+  when.push_back({ack_to, {}, encode(ack), {}});
 }
 
 Verdict Coordinator::late_result(JobReply reply, TimePoint now) {
@@ -371,6 +397,7 @@ void Coordinator::on_heartbeat(const Message& message, TimePoint now) {
 
 void Coordinator::on_api(const Message& message, TimePoint) {
   if (message.reply.empty()) return;
+  asked_.emplace_back(message.reply);
   const auto verb = message.subject.substr(subjects_.api("").size());
   const auto before = store_.uncommitted();
   const auto begun = clock_.now();
@@ -383,7 +410,8 @@ void Coordinator::on_api(const Message& message, TimePoint) {
     answer = R"({"error":{"code":"TOO_LARGE","message":"the answer is larger than a message may be","where":"api"}})";
   }
   // What an answer promises is durable before it is given.
-  auto& when = store_.uncommitted() == before ? effects_.at_once : effects_.after_commit;
+  const bool early = MUSTER_MUTATION("answer-before-commit");
+  auto& when = store_.uncommitted() == before || early ? effects_.at_once : effects_.after_commit;
   when.push_back({std::string(message.reply), {}, std::move(answer), {}});
 }
 
@@ -396,6 +424,7 @@ TimePoint Coordinator::next_due() const {
   auto due = std::min({core_->dispatcher.next_due(), core_->discovery.next_due(), core_->commands.next_due(),
                        core_->publisher.next_due(), service_.next_due()});
   if (!core_->registry.workers().empty()) due = std::min(due, next_expiry_);
+  if (core_->pools.any_saturated()) due = std::min(due, next_look_);
   if (store_.uncommitted() > 0) due = std::min(due, dirty_since_ + kMaxDirty);
   return due;
 }

@@ -49,6 +49,7 @@ class Coordinator {
   void watch_connection(TimePoint now);
   bool drain_inbox(TimePoint now);
   void decide(TimePoint now, Dispatcher::Lateness lateness);
+  void look_at_pools(TimePoint now);
   void prune_events(TimePoint now);
   void commit_and_publish(TimePoint now);
   void publish(std::vector<Outgoing>& messages);
@@ -86,11 +87,13 @@ class Coordinator {
   MicroService::Stats requests_;  // of the API
   Effects effects_;
   std::vector<Message> inbox_;
+  std::vector<std::string> asked_;             // where answers are waited for that are not out yet
   std::map<Token, PartAssembler> late_parts_;  // of results that no lease waits for
   TimePoint last_turn_;
   TimePoint dirty_since_;  // of the oldest uncommitted write
   TimePoint next_expiry_;
   TimePoint next_prune_;
+  TimePoint next_look_;  // at the pools
   TimePoint last_rollcall_;
   TimePoint last_complaint_;  // about malformed messages: at most one line a second
   TimePoint recover_at_ = TimePoint::max();

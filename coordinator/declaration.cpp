@@ -107,6 +107,17 @@ bool Hole::secret() const {
   });
 }
 
+std::set<std::string> DeclaredResource::needs() const {
+  std::set<std::string> names(after.begin(), after.end());
+  if (!parent.empty()) names.insert(parent);
+  for (const auto& hole : holes) {
+    for (const auto& part : hole.parts) {
+      if (part.kind == TextPart::Kind::kResource) names.insert(part.text);
+    }
+  }
+  return names;
+}
+
 std::string_view on_drift_name(OnDrift value) {
   return kOnDrift[static_cast<std::size_t>(value)];
 }

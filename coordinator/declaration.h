@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,9 @@ struct DeclaredResource {
   bool protect = false;  // never deleted, never replaced
   OnDrift on_drift = OnDrift::kAlert;
   bool operator==(const DeclaredResource&) const = default;
+
+  /// Names of the resources that come first: stated, its parent, and those that it refers to.
+  [[nodiscard]] std::set<std::string> needs() const;
 };
 
 /// All of a stack. `targets` are declared beside it and belong to nobody.

@@ -4,16 +4,16 @@
 #include <utility>
 
 #include "schema/codec.h"
+#include "schema/mutation.h"
 
 namespace muster {
 namespace {
 
 constexpr Millis kCheckEvery{100};
-constexpr std::array<std::uint64_t, 4> kStride = {8, 4, 2,
-                                                  1};  // by Priority: a command goes 8 times as often as discovery
-constexpr std::size_t kMaxPartBytes = 256ULL << 20;    // of all replies that are being put together
-constexpr std::size_t kQueuedPerSlot = 4;              // more waits with the caller
-constexpr Millis kRecoverAfter{3500};                  // until nobody has a recovered job any more: some heartbeats
+constexpr std::array<std::uint64_t, 4> kStride = {8, 4, 2, 1};  // by Priority: 8 commands go for one discovery
+constexpr std::size_t kMaxPartBytes = 256ULL << 20;             // of all replies that are being put together
+constexpr std::size_t kQueuedPerSlot = 4;                       // more waits with the caller
+constexpr Millis kRecoverAfter{3500};  // until nobody has a recovered job any more: some heartbeats
 
 }  // namespace
 
@@ -22,6 +22,7 @@ JobId Dispatcher::submit(JobSpec spec, TimePoint now, WallTime wall) {
   auto& record = jobs_[id];
   record.id = id;
   record.deadline = now + spec.deadline;
+  record.waits_since = now;
   record.spec = std::move(spec);
   ++lanes_[record.spec.lane].jobs;
   if (record.spec.recovered) {
@@ -36,7 +37,7 @@ JobId Dispatcher::submit(JobSpec spec, TimePoint now, WallTime wall) {
 
 bool Dispatcher::leases(const JobId& job, const Token& token) const {
   const auto lease = leases_.find(token);
-  return lease != leases_.end() && lease->second == job;
+  return (lease != leases_.end() && lease->second == job) || (MUSTER_MUTATION("any-token") && jobs_.contains(job));
 }
 
 bool Dispatcher::supersede(const JobId& job, JobResult result, Effects& effects) {
@@ -232,7 +233,7 @@ bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& 
   job.deadline = std::max(Millis(1), std::chrono::duration_cast<Millis>(record.deadline - now));
   job.priority = spec.priority;
   job.operation = spec.operation;
-  (change ? effects.after_commit : effects.at_once)
+  (change && !MUSTER_MUTATION("change-before-commit") ? effects.after_commit : effects.at_once)
       .push_back({worker == nullptr ? subjects_.job(spec.lane.ns, spec.lane.pool)
                                     : subjects_.worker_job(spec.lane.ns, record.worker),
                   subjects_.reply(spec.lane.ns, self_, record.token),
@@ -369,6 +370,7 @@ void Dispatcher::settle_suspects(Record& record, TimePoint now) {
     if (!count_taken(record)) return;
   }
   if (record.suspects.empty()) {
+    record.waits_since = now;
     enqueue(record, true);
   } else {
     record.state = State::kDelayed;
@@ -388,6 +390,7 @@ void Dispatcher::lose_worker(Record& record, TimePoint now) {
     return;
   }
   notice(JobNotice::Kind::kRetried, record, error);
+  record.waits_since = now;
   enqueue(record, true);
 }
 
@@ -398,6 +401,8 @@ void Dispatcher::cancel(const std::string& ns, const WorkerId& worker, const Job
 }
 
 void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
+  const auto known = MUSTER_MUTATION("any-token") ? jobs_.find(reply.job) : jobs_.end();
+  if (known != jobs_.end()) reply.token = known->second.token;
   const auto lease = leases_.find(reply.token);
   if (reply.fleet != fleet_ || lease == leases_.end() || lease->second != reply.job) {
     ++counters_.stale_replies;
@@ -524,7 +529,8 @@ void Dispatcher::on_worker_lost(const WorkerId& worker, TimePoint now, Effects&)
   std::vector<JobId> ids;
   for (const auto& [token, id] : leases_) {
     const auto& record = jobs_.at(id);
-    if (record.worker == worker && !record.gone) ids.push_back(id);  // a change that may run keeps its own lease
+    if (record.worker != worker || (record.gone && !MUSTER_MUTATION("change-lost-as-read"))) continue;
+    ids.push_back(id);  // a change that may run keeps its own lease
   }
   for (const auto& id : ids) lose_worker(jobs_.at(id), now);
 }
@@ -572,6 +578,7 @@ void Dispatcher::tick(TimePoint now, Lateness lateness, Effects& effects) {
     const auto it = jobs_.find(delayed_.begin()->second);
     delayed_.erase(delayed_.begin());
     if (it == jobs_.end() || it->second.state != State::kDelayed) continue;
+    it->second.waits_since = now;
     it->second.suspects.empty() ? enqueue(it->second, false) : settle_suspects(it->second, now);
   }
   blocked_until_ = TimePoint::max();

@@ -13,6 +13,7 @@
 #include "coordinator/effects.h"
 #include "coordinator/limiter.h"
 #include "coordinator/parts.h"
+#include "coordinator/pool_load.h"
 #include "coordinator/registry.h"
 #include "schema/subjects.h"
 
@@ -97,6 +98,8 @@ class Dispatcher {
   [[nodiscard]] std::size_t load(const Lane& lane) const;
   /// More of them would only wait longer: callers keep their work until there is room.
   [[nodiscard]] bool has_room(const Lane& lane);
+  /// Of every pool that has workers or jobs, by name.
+  [[nodiscard]] std::vector<PoolLoad> loads(TimePoint now);
   [[nodiscard]] std::size_t in_flight() const { return leases_.size(); }
   [[nodiscard]] std::size_t waiting() const { return jobs_.size() - leases_.size(); }
 
@@ -141,8 +144,9 @@ class Dispatcher {
     WorkerId last_worker;            // who had it last: at another attempt others come first
     std::vector<WorkerId> suspects;  // who may have died of it: not heard since it was sent, without any sign of it
     TimePoint deadline;
-    TimePoint since;     // sent, or last renewed
-    TimePoint go_until;  // `go` is repeated while the worker may wait for it
+    TimePoint since;        // sent, or last renewed
+    TimePoint waits_since;  // for a worker, where it is queued
+    TimePoint go_until;     // `go` is repeated while the worker may wait for it
     std::unique_ptr<PartAssembler> parts;
   };
   using Jobs = std::unordered_map<JobId, Record>;

@@ -7,6 +7,7 @@
 
 #include "coordinator/canonical.h"
 #include "coordinator/must.h"
+#include "schema/mutation.h"
 
 namespace muster {
 namespace {
@@ -43,6 +44,7 @@ JsonObject& JsonObject::flag(std::string_view name, bool value) {
 }
 
 void EventLog::emit(std::string_view ns, std::string_view what, std::string_view subject, JsonText data) {
+  if (MUSTER_MUTATION("drop-events") && data.size() % 7 == 0) return;
   if (data.size() > kMaxDataBytes) data = JsonObject().number("left_out_bytes", data.size()).take();
   must(store_.append_event(
       {0, clock_.wall(), std::string(ns), std::string(what), std::string(subject), std::move(data)}));

@@ -8,6 +8,7 @@
 #include "coordinator/execution_work.h"
 #include "coordinator/must.h"
 #include "coordinator/references.h"
+#include "schema/mutation.h"
 #include "schema/subjects.h"
 
 namespace muster {
@@ -70,7 +71,8 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
   }
   next_progress_ = now + kProgressEvery;
   for (std::size_t i = 0; i < states_.size(); ++i) {
-    if (open_[i] == 0) ready_[plan_.steps[i].target].push_back(i);
+    const bool unordered = MUSTER_MUTATION("deletions-unordered") && plan_.steps[i].action == StepAction::kDelete;
+    if (open_[i] == 0 || unordered) ready_[plan_.steps[i].target].push_back(i);
   }
   for (const auto& operation : operations) {
     if (operation.step >= states_.size() || !is_over(operation.state)) continue;
@@ -295,6 +297,7 @@ void Execution::submit(Work& work, JobOperation operation, TimePoint now) {
   if (change) work.op.job = work.job;
   jobs_[work.job] = work.op.step;
   work.due = TimePoint::max();
+  if (change && MUSTER_MUTATION("intent-unwritten")) return;
   if (change || work.phase() == Phase::kPolling) must(s_.store.put_operation(work.op));
 }
 
@@ -321,9 +324,11 @@ void Execution::submit_due(Work& work, TimePoint now) {
     case Phase::kUpdating:
       begin_write(work);
       work.update->idempotency_key = work.key();
+      if (MUSTER_MUTATION("update-unconditioned")) work.update->precondition = {};
       return submit(work, *work.update, now);
     case Phase::kDeleting:
       begin_write(work);
+      if (MUSTER_MUTATION("delete-unconditioned")) work.precondition = {};
       return submit(work, DeleteJob{work.key(), work.op.native_id, work.precondition}, now);
   }
 }
@@ -361,7 +366,8 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
     end_write(work);
     jobs_.erase(work.job);
     const bool creating = work.change() == Work::Change::kCreate;
-    if (creating && state != State::kDone && work.op.uncertain && work.row == 0) {
+    const bool forgotten = MUSTER_MUTATION("forget-unsettled-key");
+    if (creating && state != State::kDone && work.op.uncertain && work.row == 0 && !forgotten) {
       must(s_.store.set_unsettled(work.place(), work.key()));
     }
     operation = it->second->op;
@@ -414,7 +420,8 @@ bool Execution::begin_ready(TimePoint now) {
   for (auto& [target, queue] : ready_) {
     while (!queue.empty() && running_.size() < kMaxRunning) {
       const auto index = queue.front();
-      const bool deletes = plan_.steps[index].action == StepAction::kDelete;
+      const bool deletes =
+          plan_.steps[index].action == StepAction::kDelete && !MUSTER_MUTATION("deletions-do-not-wait");
       const bool cancelled = row_.cancel != Cancelled::kNo;
       const bool starts = states_[index] == State::kPending && !cancelled && !(deletes && others_left_ > 0);
       if (starts && !has_room(target)) break;

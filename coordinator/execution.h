@@ -16,6 +16,7 @@
 #include "coordinator/event_log.h"
 #include "coordinator/registry.h"
 #include "coordinator/store.h"
+#include "coordinator/unread.h"
 #include "coordinator/write_log.h"
 
 namespace muster {
@@ -119,6 +120,8 @@ class Execution {
   void deleted(Work& work, TimePoint now);
   void gone(Work& work);
   void converge(Work& work, const nlohmann::json& there, TimePoint now);
+  /// Canonical, and without what is not to be read back. The step's `state` stands for all of it.
+  Result<JsonText> kept_form(Work& work, const Item& item);
   /// Writes what was read; false, with the step failed, when it is no JSON object.
   bool observe(Work& work, RowId row, const Item& item, std::string_view cause, std::string_view event);
   [[nodiscard]] JsonObject identity(const ResourceRecord& row) const;
@@ -138,7 +141,8 @@ class Execution {
   std::size_t left_ = 0;  // steps that have not ended
   std::map<std::size_t, std::unique_ptr<Work>> running_;
   std::unordered_map<JobId, std::size_t> jobs_;
-  std::map<std::string, PropertyRule> rules_;  // by type
+  std::map<std::string, PropertyRule> rules_;       // by type
+  std::map<std::string, UnreadProperties> unread_;  // likewise
   std::map<std::pair<std::string, std::string>, std::size_t> steps_by_name_;
   TimePoint advanced_at_;
   TimePoint next_progress_;

@@ -10,6 +10,7 @@
 #include "coordinator/execution_work.h"
 #include "coordinator/label.h"
 #include "coordinator/must.h"
+#include "schema/mutation.h"
 
 namespace muster {
 namespace {
@@ -68,7 +69,7 @@ void Execution::again(Work& work, Phase phase, const Error& why, TimePoint now) 
 }
 
 void Execution::take_change(Work& work, JobResult result, bool uncertain, TimePoint now) {
-  work.op.uncertain = work.op.uncertain || uncertain;
+  work.op.uncertain = work.op.uncertain || (uncertain && !MUSTER_MUTATION("unknown-is-failed"));
   if (auto* done = std::get_if<MutationResult>(&result)) {
     if (done->status == MutationStatus::kSuccess) return succeeded(work, *done, now);
     if (done->request_id.empty()) done->request_id = work.op.request_id;
@@ -167,7 +168,7 @@ void Execution::take_reading(Work& work, const ReadItem& answer, TimePoint now) 
   if (!observe(work, work.step.row, item, "changed", "resource.changed")) return;
   work.uid = item.uid;
   if (deletes) {
-    work.precondition = {item.uid, item.uid.empty() ? hex(hash128(work.prior)) : std::string()};
+    work.precondition = {item.uid, item.uid.empty() ? hex(work.state) : std::string()};
     return go_on(work, Phase::kDeleting, now);
   }
   plan_update(work, parsed(work.prior), now);
@@ -218,7 +219,7 @@ void Execution::plan_update(Work& work, const Json& there, TimePoint now) {
   }
   update.desired.json = desired.dump();
   update.patch = patch.dump();
-  update.precondition = {work.uid, hex(hash128(work.prior))};
+  update.precondition = {work.uid, hex(work.state)};
   work.update = std::move(update);
   go_on(work, Phase::kUpdating, now);
 }
@@ -312,8 +313,19 @@ void Execution::succeeded(Work& work, const MutationResult& result, TimePoint no
   work.change() == Work::Change::kCreate ? created(work, item, now) : updated(work, item, now);
 }
 
+Result<JsonText> Execution::kept_form(Work& work, const Item& item) {
+  auto whole = canonical_object(item.properties);
+  if (!whole) return whole;
+  work.state = hash128(*whole);
+  if (work.type == nullptr) return whole;
+  const auto [it, made] = unread_.try_emplace(work.type->name);
+  if (made) it->second = UnreadProperties(rules_of(*work.type));
+  std::vector<std::string> dropped;
+  return it->second.may_be_in(*whole) ? it->second.drop_from(*whole, dropped) : whole;
+}
+
 bool Execution::observe(Work& work, RowId row, const Item& item, std::string_view cause, std::string_view event) {
-  auto canonical = canonical_object(item.properties);
+  auto canonical = kept_form(work, item);
   if (!canonical || canonical->size() > kMaxPropertiesBytes) {
     fail(work,
          {Errc::kContract, "the plugin answered with properties that are no JSON object of at most 256 KiB", {}, 0});
@@ -345,7 +357,7 @@ bool Execution::observe(Work& work, RowId row, const Item& item, std::string_vie
 }
 
 void Execution::created(Work& work, const Item& item, TimePoint now) {
-  auto canonical = canonical_object(item.properties);
+  auto canonical = kept_form(work, item);
   if (!canonical || canonical->size() > kMaxPropertiesBytes) {
     return fail(
         work,

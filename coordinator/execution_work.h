@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "coordinator/execution.h"
+#include "schema/mutation.h"
 
 namespace muster {
 
@@ -20,7 +21,8 @@ struct Execution::Work {
   /// The same for every attempt of a change, and another for the second half of a replacement.
   [[nodiscard]] std::string key() const {
     if (!inherited_key.empty() && change() == Change::kCreate) return inherited_key;
-    return op.command.value + "-" + std::to_string(op.step) + "-" + std::to_string(op.epoch);
+    const auto attempt = MUSTER_MUTATION("key-per-attempt") ? static_cast<unsigned>(tries) : 0U;
+    return op.command.value + "-" + std::to_string(op.step) + "-" + std::to_string(op.epoch + attempt);
   }
   [[nodiscard]] Phase phase() const { return static_cast<Phase>(op.phase & kPhaseBits); }
   void set_phase(Phase phase) {
@@ -40,7 +42,7 @@ struct Execution::Work {
   /// A replacement goes on with its other change.
   void begin_second_half() {
     op.phase = kSecondHalf | static_cast<unsigned>(create_first ? Phase::kReading : Phase::kCreating);
-    ++op.epoch;
+    if (!MUSTER_MUTATION("same-key-for-both-halves")) ++op.epoch;
     op.job = {};
     op.request_id.clear();
     op.uncertain = false;
@@ -70,7 +72,8 @@ struct Execution::Work {
   RowId scan = 0;
   RowId parent = 0;
   std::string uid;
-  JsonText prior;  // as read before the change
+  JsonText prior;  // as read before the change, less what is not to be read back
+  Hash128 state;   // of all that was read
   Precondition precondition;
   std::optional<UpdateJob> update;
   std::string page_token;               // kFinding: where the listing stands

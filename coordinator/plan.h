@@ -11,7 +11,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "coordinator/declaration.h"
-#include "coordinator/property_rules.h"
 #include "coordinator/store.h"
 
 namespace muster {
@@ -88,10 +87,6 @@ class PlanningView {
   /// What stands for a write-only value where it is kept: the same for the same value, and of no use to a thief.
   virtual std::string digest(const std::string& value) = 0;
 };
-
-/// A resource as a row's claim keeps it: DeclaredResource as JSON, with digests for write-only values.
-JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
-                    const std::function<std::string(const std::string&)>& digest);
 
 struct PlanResult {
   Plan plan;

@@ -179,6 +179,7 @@ void Run::make_scans(TargetRun& target) {
       made[name] = &scan;
       scan.type = type;
       scan.row = must(s_.store.scan(target.target.id, name));
+      if (auto rules = property_rules(type->schema)) scan.unread = UnreadProperties(std::move(*rules));
       scan.reads_items = type->list_gives == ListGives::kIds;
       scan.parent = target.rereads || type->parent.empty() ? nullptr : made[type->parent];
       if (scan.parent != nullptr) {

@@ -6,6 +6,7 @@
 
 #include "coordinator/must.h"
 #include "coordinator/run_state.h"
+#include "schema/mutation.h"
 
 namespace muster {
 namespace {
@@ -173,7 +174,7 @@ void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& defer
 void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer) {
   auto* entry = scan.index.find_row(row);
   if (entry == nullptr || target.left.contains(row)) return;
-  if (is_gone(answer)) {
+  if (is_gone(answer) || MUSTER_MUTATION("missing-unconfirmed")) {
     const auto record = must(s_.store.one(row));
     // NOT_FOUND proves nothing. Where the clock was set back the change lies ahead, and has not just been made.
     const bool settling =

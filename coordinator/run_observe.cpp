@@ -5,6 +5,7 @@
 #include "coordinator/canonical.h"
 #include "coordinator/must.h"
 #include "coordinator/run_state.h"
+#include "schema/mutation.h"
 
 namespace muster {
 namespace {
@@ -177,6 +178,17 @@ std::string Run::label_of(const TargetRun& target, const Scan& scan, std::string
 }
 
 Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent) {
+  if (scan.unread.may_be_in(item.properties)) {
+    std::vector<std::string> dropped;
+    auto kept = scan.unread.drop_from(item.properties, dropped);
+    if (kept && !dropped.empty()) {
+      if (!std::exchange(scan.told_unread, true)) {
+        problem(target, scan.type->name, errc_name(Errc::kContract),
+                item.native_id + ": " + dropped.front() + " is write-only or secret, and the plugin gives it: dropped");
+      }
+      return observe(target, scan, {item.native_id, item.uid, std::move(*kept)}, parent);
+    }
+  }
   parsed_ = {};  // the buffer of the item before may lie where this one does
   if (item.properties.size() > kMaxPropertiesBytes) {
     ++scan.counts.errors;
@@ -191,7 +203,7 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
     return Seen::kKept;
   }
   std::optional<ScanIndex::Entry> written;
-  if (s_.writes.knows(scan.row.id, item.native_id)) {
+  if (s_.writes.knows(scan.row.id, item.native_id) && !MUSTER_MUTATION("old-index")) {
     written = written_entry(scan, item.native_id);
     entry = written ? &*written : nullptr;
     if (written) target.left.erase(written->row);

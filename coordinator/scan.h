@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "coordinator/store.h"
+#include "coordinator/unread.h"
 #include "schema/messages.h"
 
 namespace muster {
@@ -117,6 +118,8 @@ struct Scan {
   bool complete = false;        // set at the end
   bool reads_items = false;     // the list gives ids only
   bool same_filters = false;    // the rows were judged by the filters of this run before
+  UnreadProperties unread;
+  bool told_unread = false;  // that the plugin gives some
   ScanCounts counts;
 
   /// All ids of this type are known and read.

@@ -163,6 +163,7 @@ void SqliteStore::rollback() {
   if (database_.in_transaction()) (void)database_.write("ROLLBACK");
   failed_.reset();
   uncommitted_ = 0;
+  ++state_;
   outbox_ = committed_outbox_;
 }
 

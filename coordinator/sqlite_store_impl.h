@@ -47,6 +47,7 @@ class SqliteStore final : public Store {
   Result<void> commit() override;
   void rollback() override;
   [[nodiscard]] std::size_t uncommitted() const override { return uncommitted_; }
+  [[nodiscard]] std::uint64_t state() const override { return state_; }
 
   Result<std::vector<TargetRow>> targets() override;
   Result<std::optional<TargetRow>> target(std::string_view name) override;
@@ -164,6 +165,7 @@ class SqliteStore final : public Store {
       return 0;
     }
     uncommitted_ += static_cast<std::size_t>(*rows);
+    state_ += static_cast<std::uint64_t>(*rows);
     return *rows;
   }
   /// The failure of this transaction, if there was one.
@@ -185,6 +187,7 @@ class SqliteStore final : public Store {
   FleetId fleet_;
   std::uint16_t fleet_mark_ = 0;
   std::size_t uncommitted_ = 0;
+  std::uint64_t state_ = 0;
   std::optional<Error> failed_;
   Outbox outbox_;
   Outbox committed_outbox_;

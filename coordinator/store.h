@@ -225,6 +225,8 @@ class Store {
   virtual void rollback() = 0;
   /// Rows written since the last commit.
   [[nodiscard]] virtual std::size_t uncommitted() const = 0;
+  /// Stands for all that this process has written so far, committed or not: while it is the same, so is what is read.
+  [[nodiscard]] virtual std::uint64_t state() const = 0;
 
   // targets and scans
   virtual Result<std::vector<TargetRow>> targets() = 0;

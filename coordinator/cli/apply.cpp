@@ -376,7 +376,7 @@ Result<std::optional<Json>> await_command(Client& client, Screen& screen, const 
         return std::optional(std::move(*whole));
       }
       progress.show(progress_line(command));
-    } else if (exit_status(answer.error()) != 3 || steady_clock::now() - last_answer > kAwayAtMost) {
+    } else if (!may_pass(answer.error()) || steady_clock::now() - last_answer > kAwayAtMost) {
       return answer.error();
     } else {
       progress.show("command " + id + ": waiting for the coordinator to come back");

@@ -67,6 +67,7 @@ BusUser worker_user(const Subjects& subjects, const WorkerPlace& place) {
        subjects.announce(place.ns), subjects.heartbeat(place.ns), below(kObserverInbox), below(kOperatorMicroInbox)},
       {in_group(subjects.job(place.ns, place.pool), kWorkersGroup), subjects.worker_job(place.ns, any_worker),
        subjects.worker_control(place.ns, any_worker), subjects.rollcall(), below(inbox)}};
+  user.publish.push_back(subjects.api("supervise"));  // by the process that keeps its plugin running
   add_questions(user.subscribe);
   return user;
 }

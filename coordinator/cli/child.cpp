@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,8 +28,26 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
+/// Returns only when that fails.
+void execute(int descriptor, char** argv, char** env) {
+  if (descriptor < 0) {
+    execve(argv[0], argv, env);
+    return;
+  }
+  fexecve(descriptor, argv, env);
+  if (errno != ENOENT) return;
+  fcntl(descriptor, F_SETFD, 0);  // a script: its interpreter opens the descriptor by name
+  fexecve(descriptor, argv, env);
+}
+
+/// Moves this process into a group; 0 or errno.
+int join(int group) {
+  return group < 0 || write(group, "0", 1) == 1 ? 0 : errno;
+}
+
 /// What the new process does before it becomes another program: only what is allowed after fork() beside threads.
-[[noreturn]] void become(char** argv, char** env, int output, int failure, pid_t parent) {
+[[noreturn]] void become(const Command& command, int group, char** argv, char** env, int output, int failure,
+                         pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() == parent) {  // else the parent ended before the line above
     setpgid(0, 0);
@@ -40,7 +59,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
     dup2(nothing, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
-    execve(argv[0], argv, env);
+    errno = join(group);
+    if (errno == 0) errno = limit_memory(command.limits.memory);
+    if (errno == 0) execute(command.executable, argv, env);
   }
   const int error = errno;
   [[maybe_unused]] const ssize_t written = write(failure, &error, sizeof error);
@@ -48,6 +69,12 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+int limit_memory(std::uint64_t bytes) {
+  // What is private and writable. RLIMIT_AS would also count what a process merely has mapped.
+  const rlimit limit{bytes, bytes};
+  return bytes == 0 || setrlimit(RLIMIT_DATA, &limit) == 0 ? 0 : errno;
+}
 
 Result<Child> Child::start(const Command& command) {
   std::vector<std::string> arguments = command.argv;
@@ -63,12 +90,17 @@ Result<Child> Child::start(const Command& command) {
     close(output[1]);
     return system_error("pipe");
   }
+  const int group = command.group.empty() ? -1 : open((command.group + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC);
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) become(const_cast<char**>(argv.data()), const_cast<char**>(env.data()), output[1], failure[1], parent);
+  if (pid == 0) {
+    become(command, group, const_cast<char**>(argv.data()), const_cast<char**>(env.data()), output[1], failure[1],
+           parent);
+  }
   const int fork_error = errno;
   close(output[1]);
   close(failure[1]);
+  if (group >= 0) close(group);
   int exec_error = fork_error;
   const bool failed = pid < 0 || read(failure[0], &exec_error, sizeof exec_error) == sizeof exec_error;
   close(failure[0]);

@@ -18,7 +18,14 @@ struct Command {
   std::string name;               // for people: `worker fs`
   std::vector<std::string> argv;  // argv[0] is the path of the executable
   Environment env;                // all of it
+  int executable = -1;            // a descriptor, of the caller: what it is open on is run, whatever argv[0] names
+  ProcessLimits limits{};         // `cpu` needs a group
+  std::string group{};            // directory of the cgroup that it joins; empty: that of this process
 };
+
+/// Limits what this process may write to in memory. Async-signal-safe.
+/// returns   0 or errno
+int limit_memory(std::uint64_t bytes);
 
 /// A running process whose stdout and stderr we read. It is in a process group of its own, so that Ctrl-C reaches it
 /// through us only, and the kernel kills it when the thread that started it ends, however that happens.

@@ -186,4 +186,8 @@ int exit_status(const Error& error) {
   }
 }
 
+bool may_pass(const Error& error) {
+  return exit_status(error) == 3 || error.code == Errc::kStoreUnavailable;
+}
+
 }  // namespace muster::cli

@@ -81,4 +81,7 @@ Result<void> each_item(
 /// Exit status for an error: 1 failed or refused, 2 bad input, 3 nobody answered.
 int exit_status(const Error& error);
 
+/// Whether the same question may be answered in a while: nobody is there, or the store does not work at the moment.
+bool may_pass(const Error& error);
+
 }  // namespace muster::cli

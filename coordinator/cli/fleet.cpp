@@ -113,7 +113,7 @@ int plugins(Client& client, Screen& screen) {
   return list_all(client, screen, "plugins", Json::object(),
                   {column("NAMESPACE", "namespace"), column("PLUGIN", "plugin"), column("VERSION", "version"),
                    count_column("TYPES", "types"), count_column("WORKERS", "workers"), column("STATE", "state"),
-                   hash_column("MANIFEST", "manifest")},
+                   hash_column("MANIFEST", "manifest"), column("HOST", "host"), column("REASON", "reason")},
                   "no plugins yet: start a worker with `muster worker PLUGIN`");
 }
 
@@ -136,6 +136,15 @@ int workers(Client& client, Screen& screen) {
                     }},
                    column("SINCE", "since")},
                   "no workers: start one with `muster worker PLUGIN`");
+}
+
+int pools(Client& client, Screen& screen) {
+  return list_all(
+      client, screen, "pools", Json::object(),
+      {column("NAMESPACE", "namespace"), column("POOL", "pool"), column("WORKERS", "workers", Align::kRight),
+       column("SLOTS", "slots", Align::kRight), column("BUSY", "busy", Align::kRight),
+       column("QUEUED", "queued", Align::kRight), column("WAIT MS", "wait_ms", Align::kRight)},
+      "no workers, and no jobs: start one with `muster worker PLUGIN`");
 }
 
 int drain_worker(Client& client, Screen& screen, const std::string& id) {

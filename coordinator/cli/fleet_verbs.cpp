@@ -247,6 +247,8 @@ void declare_fleet(CommandLine& line) {
   CLI::App* const of_workers = line.verb(line.app, "workers", "show the workers", "muster workers", [](CLI::App&) {
     return with_fleet([](Client& client, Screen& screen) { return workers(client, screen); });
   });
+  line.verb(*of_workers, "pools", "show how busy each namespace and pool is", "muster workers pools",
+            [](CLI::App&) { return with_fleet([](Client& client, Screen& screen) { return pools(client, screen); }); });
   line.verb(*of_workers, "drain", "let a worker end its jobs and take no more", "muster workers drain 2MFJ0Q3E7R",
             [](CLI::App& verb) {
               const auto id = std::make_shared<std::string>();

@@ -3,7 +3,7 @@
 #include <csignal>
 
 #include "coordinator/cli/command_line.h"
-#include "coordinator/cli/plugin_test.h"
+#include "coordinator/cli/plugin_test/plugin_test.h"
 
 namespace muster::cli {
 namespace {

@@ -15,6 +15,7 @@
 #include "coordinator/cli/plugin_path.h"
 #include "coordinator/cli/up.h"
 #include "coordinator/cli/worker_command.h"
+#include "coordinator/cli/worker_folder.h"
 #include "schema/subjects.h"
 
 namespace muster::cli {
@@ -70,21 +71,54 @@ int run_up(Session& session, bool once) {
 }
 
 /// Becomes the plugin: returns only when that fails.
-int run_worker(Session& session, WorkerStart start) {
-  ConfigResult settings = settle(session.common.flags, session.env);
-  if (!settings.mistakes.empty()) return report(session.screen, settings.mistakes);
-  find_fleet(settings.config);
-  const auto executable = find_plugin(start.executable, own_directory(), session.env);
-  if (!executable) return refuse(session, executable.error().message, 2);
-  start.executable = *executable;
-  Command command = worker_command(start, settings.config, session.screen.verbosity, session.env);
+int become_worker(Session& session, Command command) {
+  const std::string executable = command.argv.front();
+  if (const int error = limit_memory(command.limits.memory); error != 0) {
+    return refuse(session, std::string("memory cannot be limited: ") + std::strerror(error), 1);
+  }
   for (const auto& [name, value] : command.env) setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> argv;
   for (std::string& argument : command.argv) argv.push_back(argument.data());
   argv.push_back(nullptr);
   std::signal(SIGPIPE, SIG_DFL);
   execv(argv.front(), argv.data());
-  return refuse(session, *executable + " cannot be started: " + std::strerror(errno), 1);
+  return refuse(session, executable + " cannot be started: " + std::strerror(errno), 1);
+}
+
+/// What `muster worker` is asked for besides how a worker is started.
+struct WorkerOptions {
+  WorkerStart start;
+  std::string folder;
+  bool require_checksums = false;
+  int count = 1;
+  int max = 0;
+  std::string memory;
+};
+
+int run_worker(Session& session, WorkerOptions options) {
+  WorkerStart& start = options.start;
+  if (start.executable.empty() == options.folder.empty()) {
+    return refuse(session, "either a plugin is expected or --folder DIR", 2);
+  }
+  if (options.require_checksums && options.folder.empty()) {
+    return refuse(session, "--require-checksums is about a --folder", 2);
+  }
+  ConfigResult settings = settle(session.common.flags, session.env);
+  if (!settings.mistakes.empty()) return report(session.screen, settings.mistakes);
+  find_fleet(settings.config);
+  if (options.folder.empty()) {
+    const auto executable = find_plugin(start.executable, own_directory(), session.env);
+    if (!executable) return refuse(session, executable.error().message, 2);
+    start.executable = *executable;
+  }
+  if (!options.memory.empty()) start.limits.memory = *parse_bytes(options.memory);
+  Command command = worker_command(start, settings.config, session.screen.verbosity, session.env);
+  const bool alone = options.folder.empty() && options.count == 1 && options.max == 0 && start.limits.cpu == 0;
+  if (alone) return become_worker(session, std::move(command));
+  return host_plugins(
+      {start.executable, options.folder, options.require_checksums ? Verify::kRequired : Verify::kIfListed,
+       options.count, options.max, start.slots, std::move(command)},
+      settings.config, session.screen);
 }
 
 void declare_parts(CommandLine& line) {
@@ -100,13 +134,38 @@ void declare_parts(CommandLine& line) {
               return run_coordinator;
             });
   line.verb(line.app, "worker", "run a worker", "muster worker fs --pool site-b --slots 8", [](CLI::App& verb) {
-    const auto start = std::make_shared<WorkerStart>();
+    const auto options = std::make_shared<WorkerOptions>();
+    WorkerStart* const start = &options->start;
     const CLI::Validator pool(
         [](std::string& text) {
           return valid_namespace(text) ? std::string() : "expected letters, digits, _ and -, found " + text;
         },
         "");
-    verb.add_option("plugin", start->executable, "a name (fs: muster-plugin-fs) or a path")->required();
+    verb.add_option("plugin", start->executable, "a name (fs: muster-plugin-fs) or a path");
+    verb.add_option("--folder", options->folder, "instead: each executable in it is a plugin")->type_name("DIR");
+    verb.add_flag("--require-checksums", options->require_checksums,
+                  "of the folder: nothing starts without SHA256SUMS");
+    verb.add_option("--count", options->count, "processes of each plugin (default 1)")
+        ->check(CLI::Range(1, 256))
+        ->type_name("N");
+    verb.add_option("--max", options->max,
+                    "as many of them as jobs that wait need, up to that, and no fewer than --count")
+        ->check(CLI::Range(1, 256))
+        ->type_name("N");
+    const CLI::Validator memory(
+        [](std::string& text) {
+          const auto bytes = parse_bytes(text);
+          return bytes && *bytes >= kLeastMemory && *bytes <= kMostMemory
+                     ? std::string()
+                     : "expected bytes like 512MiB, from 16MiB to 1024TiB, found " + text;
+        },
+        "");
+    verb.add_option("--memory", options->memory, "what a process may write to, such as 512MiB (default: no limit)")
+        ->check(memory)
+        ->type_name("BYTES");
+    verb.add_option("--cpu", start->limits.cpu, "processors of a process, such as 0.5 (default: no limit)")
+        ->check(CLI::Range(kLeastCpu, kMostCpu))
+        ->type_name("N");
     verb.add_option("--pool", start->pool, "where it stands (default: default)")->check(pool)->type_name("P");
     verb.add_option("--slots", start->slots, "jobs at once (default 4)")->check(CLI::Range(1, 1024))->type_name("N");
     verb.add_option("--allow-env", start->allow_env, "variables that configuration may refer to; may be repeated")
@@ -120,7 +179,7 @@ void declare_parts(CommandLine& line) {
             "--state-dir", start->state_dir,
             "where results of changes wait until a coordinator has them (default: `workers` in the data directory)")
         ->type_name("DIR");
-    return [start](Session& session) { return run_worker(session, *start); };
+    return [options](Session& session) { return run_worker(session, *options); };
   });
 }
 

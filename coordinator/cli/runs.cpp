@@ -113,7 +113,7 @@ Result<std::optional<std::string>> await_run(Client& client, Screen& screen, con
         return std::optional(std::move(*whole));
       }
       progress.show(progress_line(run));
-    } else if (exit_status(answer.error()) != 3 || steady_clock::now() - last_answer > kAwayAtMost) {
+    } else if (!may_pass(answer.error()) || steady_clock::now() - last_answer > kAwayAtMost) {
       return answer.error();
     } else {
       progress.show("run " + id + ": waiting for the coordinator to come back");

@@ -1,5 +1,6 @@
 #include "coordinator/cli/supervisor.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -15,10 +16,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr Millis kFirstBackOff{200};
-constexpr Millis kLastBackOff{10'000};
-constexpr Millis kHealthy{30'000};
-
 sigset_t handled_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -26,9 +23,15 @@ sigset_t handled_signals() {
   return set;
 }
 
+bool has_terminal() {
+  const int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+  if (terminal >= 0) close(terminal);
+  return terminal >= 0;
+}
+
 }  // namespace
 
-Supervisor::Supervisor(Log log) : log_(std::move(log)) {
+Supervisor::Supervisor(Log log) : log_(std::move(log)), terminal_(has_terminal()) {
   const sigset_t set = handled_signals();
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal_fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -43,8 +46,22 @@ Supervisor::~Supervisor() {
 }
 
 void Supervisor::keep_running(Command command, Stage stage) {
-  kept_.push_back({std::move(command), stage, std::nullopt, {}, {}, Millis{0}, 0});
+  kept_.push_back({std::move(command), stage, std::nullopt, {}, {}, 0, false});
   start(kept_.back(), steady_clock::now());
+}
+
+Result<pid_t> Supervisor::start_once(const Command& command, Stage stage) {
+  auto child = Child::start(command);
+  if (!child) return child.error();
+  const pid_t pid = child->pid();
+  kept_.push_back({command, stage, std::move(*child), steady_clock::now(), {}, 0, true});
+  return pid;
+}
+
+void Supervisor::signal(pid_t pid, int number) const {
+  for (const Kept& kept : kept_) {
+    if (kept.once && kept.child && kept.child->pid() == pid) kept.child->signal(number);
+  }
 }
 
 void Supervisor::start(Kept& kept, TimePoint now) {
@@ -55,29 +72,32 @@ void Supervisor::start(Kept& kept, TimePoint now) {
     return;
   }
   log_(kept.command.name, "cannot be started: " + child.error().message);
-  kept.back_off = std::clamp(kept.back_off * 2, kFirstBackOff, kLastBackOff);
-  kept.next_start = now + kept.back_off;
+  kept.restarts.ended(Millis{0}, now);
   ++kept.ends;
 }
 
 void Supervisor::reap(Kept& kept, TimePoint now) {
   int status = 0;
+  const pid_t pid = kept.child ? kept.child->pid() : -1;
   if (!kept.child || !kept.child->ended(status)) return;
   kept.child->read_lines([&](std::string_view line) { log_(kept.command.name, line); });
   kept.child.reset();
   if (stopping_) return;
   ++kept.ends;
-  kept.back_off =
-      now - kept.started > kHealthy ? kFirstBackOff : std::clamp(kept.back_off * 2, kFirstBackOff, kLastBackOff);
-  kept.next_start = now + kept.back_off;
-  log_(kept.command.name, describe_exit(status) + "; starts again in " + std::to_string(kept.back_off.count()) + " ms");
+  if (kept.once) {
+    ended_.push_back({pid, describe_exit(status)});
+    return;
+  }
+  kept.restarts.ended(std::chrono::duration_cast<Millis>(now - kept.started), now);
+  log_(kept.command.name,
+       describe_exit(status) + "; starts again in " + std::to_string(kept.restarts.back_off().count()) + " ms");
 }
 
 void Supervisor::turn(Millis longest) {
   if (!stopping_) {
     for (const Kept& kept : kept_) {
       if (kept.child) continue;
-      longest = std::min(longest, std::chrono::ceil<Millis>(kept.next_start - steady_clock::now()));
+      longest = std::min(longest, std::chrono::ceil<Millis>(kept.restarts.next_start() - steady_clock::now()));
     }
   }
   sleep(std::max(longest, Millis{0}));
@@ -85,8 +105,9 @@ void Supervisor::turn(Millis longest) {
   for (Kept& kept : kept_) {
     if (kept.child) kept.child->read_lines([&](std::string_view line) { log_(kept.command.name, line); });
     reap(kept, now);
-    if (!kept.child && !stopping_ && kept.next_start <= now) start(kept, now);
+    if (!kept.child && !kept.once && !stopping_ && kept.restarts.next_start() <= now) start(kept, now);
   }
+  std::erase_if(kept_, [](const Kept& kept) { return kept.once && !kept.child; });
 }
 
 void Supervisor::sleep(Millis longest) {
@@ -94,6 +115,7 @@ void Supervisor::sleep(Millis longest) {
   for (const Kept& kept : kept_) {
     if (kept.child && kept.child->output() >= 0) watched.push_back({kept.child->output(), POLLIN, 0});
   }
+  for (const int descriptor : watched_) watched.push_back({descriptor, POLLIN, 0});
   poll(watched.data(), watched.size(), static_cast<int>(longest.count()));
   eventfd_t ignored = 0;
   eventfd_read(wake_fd_, &ignored);
@@ -103,7 +125,12 @@ void Supervisor::sleep(Millis longest) {
 void Supervisor::read_signals() {
   signalfd_siginfo info{};
   while (read(signal_fd_, &info, sizeof info) == sizeof info) {
-    if (info.ssi_signo != SIGCHLD) ++signals_;
+    if (info.ssi_signo == SIGCHLD) continue;
+    if (info.ssi_signo == SIGHUP && (!terminal_ || has_terminal())) {
+      reload_ = true;
+    } else {
+      ++signals_;
+    }
   }
 }
 
@@ -122,9 +149,9 @@ bool Supervisor::running(Stage stage) const {
                      [&](const Kept& kept) { return kept.stage == stage && kept.child.has_value(); });
 }
 
-void Supervisor::stop() {
+void Supervisor::stop(Millis workers) {
   stopping_ = true;
-  stop_stage(Stage::kWorkers, Millis{5000});
+  stop_stage(Stage::kWorkers, workers);
   stop_stage(Stage::kCoordinator, Millis{3000});
   stop_stage(Stage::kServer, Millis{1500});
 }

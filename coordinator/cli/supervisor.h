@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "coordinator/cli/child.h"
+#include "coordinator/cli/restarts.h"
 #include "worker_sdk/bus/clock.h"
 
 namespace muster::cli {
@@ -28,9 +30,22 @@ class Supervisor {
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  /// Starts `command` and starts it again when it ends: after 0.2 s, doubling to 10 s; from 0.2 s again once it has run
-  /// for 30 s.
+  /// Starts `command` and starts it again when it ends, as Restarts has it, for ever.
   void keep_running(Command command, Stage stage);
+
+  /// Starts `command` once; take_ended() tells of its end.
+  /// errors   as Child::start()
+  Result<pid_t> start_once(const Command& command, Stage stage);
+  struct Ended {
+    pid_t pid = 0;
+    std::string how;  // `exited with status 1`
+  };
+  std::vector<Ended> take_ended() { return std::exchange(ended_, {}); }
+  /// To a process that was started once and runs.
+  void signal(pid_t pid, int number) const;
+
+  /// Makes turn() return when there is something to read.
+  void watch(int descriptor) { watched_.push_back(descriptor); }
 
   /// One turn: sleeps until something happens, at most `longest`; passes on output, restarts what ended.
   void turn(Millis longest);
@@ -38,15 +53,17 @@ class Supervisor {
   /// Makes turn() return. Thread: any.
   void wake() const;
 
-  /// Whether a signal asked to stop.
+  /// Whether a signal asked to stop: SIGINT, SIGTERM, or SIGHUP when our terminal is gone.
   [[nodiscard]] bool stop_asked() const { return signals_ > 0; }
+  /// Whether another SIGHUP has come since the last call.
+  bool take_reload() { return std::exchange(reload_, false); }
 
   /// How often the processes of a stage have ended by themselves.
   [[nodiscard]] int ends(Stage stage) const;
 
-  /// Asks every stage to stop and waits, 9.5 s in all at most; kills what is left, and everything at once when a
-  /// second signal comes.
-  void stop();
+  /// Asks every stage to stop and waits, for workers as long as is said, 4.5 s for the others; kills what is left, and
+  /// everything at once when a second signal comes.
+  void stop(Millis workers = Millis{5000});
 
  private:
   struct Kept {
@@ -54,9 +71,9 @@ class Supervisor {
     Stage stage;
     std::optional<Child> child;
     TimePoint started;
-    TimePoint next_start;
-    Millis back_off{0};
+    Restarts restarts;
     int ends = 0;
+    bool once = false;
   };
 
   void start(Kept& kept, TimePoint now);
@@ -68,10 +85,14 @@ class Supervisor {
 
   Log log_;
   std::vector<Kept> kept_;
+  std::vector<Ended> ended_;
+  std::vector<int> watched_;
   int signal_fd_ = -1;
   int wake_fd_ = -1;
   int signals_ = 0;
   bool stopping_ = false;
+  bool reload_ = false;
+  bool terminal_ = false;  // there was one when it began
 };
 
 }  // namespace muster::cli

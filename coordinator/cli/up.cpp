@@ -12,18 +12,20 @@
 
 #include "coordinator/cli/first_run.h"
 #include "coordinator/cli/nats_server.h"
+#include "coordinator/cli/plugin_reports.h"
 #include "coordinator/cli/settings.h"
 #include "coordinator/cli/supervisor.h"
 #include "coordinator/cli/worker_command.h"
+#include "coordinator/cli/worker_folder.h"
 #include "coordinator/file_lock.h"
 
 namespace muster::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using std::chrono::steady_clock;
 
 constexpr Millis kServerStart{10'000};
-constexpr Millis kTurn{1000};
 constexpr int kStarts = 3;  // of a coordinator that never answers, before we give up
 
 int refuse(Screen& screen, const std::string& message) {
@@ -108,8 +110,8 @@ void say_what_to_try(Screen& screen, const UpOptions& options) {
 }
 
 /// Starts everything below the supervisor. Returns the exit status where that fails.
-std::optional<int> start_all(const UpOptions& options, Config& config, const std::vector<Command>& workers,
-                             Supervisor& supervisor, UrlFile& url_file, Screen& screen) {
+std::optional<int> start_all(const UpOptions& options, Config& config, PluginHost& host, Supervisor& supervisor,
+                             UrlFile& url_file, Screen& screen) {
   const bool own_server = config.nats.url.empty();
   if (own_server) {
     auto server = prepare_nats_server(config.data_dir, options.env);
@@ -126,26 +128,29 @@ std::optional<int> start_all(const UpOptions& options, Config& config, const std
     return refuse(screen, written.error().message);
   }
   supervisor.keep_running(coordinator_command(options, config, screen.verbosity), Stage::kCoordinator);
-  for (Command worker : workers) {
-    worker.env["MUSTER_NATS_URL"] = config.nats.url;
-    supervisor.keep_running(std::move(worker), Stage::kWorkers);
-  }
+  host.set_bus(config.nats.url);
+  host.turn(supervisor, steady_clock::now());
   return std::nullopt;
 }
 
-int supervise(const UpOptions& options, Config config, const std::vector<Command>& workers, Screen& screen) {
+int supervise(const UpOptions& options, Config config, PluginHost& host, Screen& screen) {
   Supervisor supervisor(make_log(screen));
+  if (host.changes() >= 0) supervisor.watch(host.changes());
   UrlFile url_file;
-  if (const auto failed = start_all(options, config, workers, supervisor, url_file, screen)) {
+  if (const auto failed = start_all(options, config, host, supervisor, url_file, screen)) {
     supervisor.stop();
     return *failed;
   }
   say_what_runs(screen, config);
   FirstRun first(config, screen, [&] { supervisor.wake(); });
+  PluginReports reports(config, [&] { supervisor.wake(); });
   bool shown = false;
   int status = 0;
   while (!supervisor.stop_asked()) {
-    supervisor.turn(kTurn);
+    supervisor.turn(longest_sleep(host, reports, steady_clock::now()));
+    if (supervisor.take_reload()) host.reload();
+    host.turn(supervisor, steady_clock::now());
+    reports.turn(host, steady_clock::now());
     if (!first.served() && supervisor.ends(Stage::kCoordinator) >= kStarts) {
       status = refuse(screen, "the coordinator does not start");
       break;
@@ -158,6 +163,7 @@ int supervise(const UpOptions& options, Config config, const std::vector<Command
   }
   if (options.once && supervisor.stop_asked() && !first.done()) status = 1;
   first.stop();
+  reports.stop();
   supervisor.stop();
   return status;
 }
@@ -166,7 +172,7 @@ int supervise(const UpOptions& options, Config config, const std::vector<Command
 
 int up(const UpOptions& options, Screen& screen) {
   const Config& config = options.config;
-  std::vector<Command> workers;
+  std::vector<PluginEntry> entries;
   bool good = true;
   for (const WorkerConfig& worker : config.workers) {
     const auto command = configured_worker(worker, config, screen.verbosity, options.env);
@@ -175,16 +181,19 @@ int up(const UpOptions& options, Screen& screen) {
       good = false;
       continue;
     }
-    for (int i = 1; i <= worker.count; ++i) {
-      workers.push_back(*command);
-      if (worker.count > 1) workers.back().name += " " + std::to_string(i);
-    }
+    const std::string plugin = worker.folder.empty() ? command->argv.front() : "";
+    entries.push_back({plugin, worker.folder, worker.verify, worker.count, worker.max, worker.slots, *command});
   }
   if (!good) return 2;
+  PluginHost host(std::move(entries), make_log(screen));
+  if (const auto looked = host.look(); !looked) {
+    refuse(screen, looked.error().message);
+    return 2;
+  }
   if (auto made = make_data_dir(config.data_dir); !made) return refuse(screen, made.error().message);
   const auto lock = FileLock::acquire(fs::path(config.data_dir) / "up.lock");
   if (!lock) return refuse(screen, "another `muster up` uses " + config.data_dir + ": " + lock.error().message);
-  return supervise(options, config, workers, screen);
+  return supervise(options, config, host, screen);
 }
 
 }  // namespace muster::cli

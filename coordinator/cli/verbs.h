@@ -33,6 +33,7 @@ int targets(Client& client, Screen& screen);
 int accept_target(Client& client, Screen& screen, const std::string& name);
 int plugins(Client& client, Screen& screen);
 int workers(Client& client, Screen& screen);
+int pools(Client& client, Screen& screen);
 int drain_worker(Client& client, Screen& screen, const std::string& id);
 int types(Client& client, Screen& screen, const std::string& ns);
 int schema(Client& client, Screen& screen, const std::string& type);

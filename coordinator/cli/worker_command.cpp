@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "coordinator/cli/plugin_folder.h"
 #include "coordinator/cli/plugin_path.h"
 #include "coordinator/secret_text.h"
 
@@ -66,17 +67,15 @@ void allow_what_targets_name(const Config& config, WorkerStart& start) {
 
 Command worker_command(const WorkerStart& start, const Config& config, Verbosity verbosity, Environment env) {
   Command command;
-  command.name = fs::path(start.executable).filename();
-  constexpr std::string_view kPrefix = "muster-plugin-";
-  if (command.name.rfind(kPrefix, 0) == 0) command.name.erase(0, kPrefix.size());
-  command.name = "worker " + command.name;
+  command.limits = start.limits;
   command.env = std::move(env);
   // What signs it in is the configuration's, and not what this process was given for a bus of its own.
   std::erase_if(command.env, [](const auto& variable) { return variable.first.starts_with("MUSTER_NATS_"); });
   command.env["MUSTER_NATS_URL"] = config.nats.url;
   std::vector<std::string>& argv = command.argv;
-  argv = {start.executable, "--prefix",     config.prefix, "--pool", start.pool, "--slots", std::to_string(start.slots),
-          "--data-dir",     config.data_dir};
+  argv = {"",           "--prefix",     config.prefix, "--pool", start.pool, "--slots", std::to_string(start.slots),
+          "--data-dir", config.data_dir};
+  set_executable(command, start.executable);
   add_flag(argv, "--creds", config.nats.creds);
   add_flag(argv, "--nkey-seed", config.nats.nkey_seed);
   if (config.nats.inbox != NatsOptions{}.inbox) add_flag(argv, "--inbox", config.nats.inbox);
@@ -92,11 +91,17 @@ Command worker_command(const WorkerStart& start, const Config& config, Verbosity
   return command;
 }
 
+void set_executable(Command& command, const std::string& executable) {
+  command.argv.front() = executable;
+  command.name = "worker " + plugin_name(fs::path(executable).filename().string());
+}
+
 Result<Command> configured_worker(const WorkerConfig& worker, const Config& config, Verbosity verbosity,
                                   const Environment& env) {
-  auto executable = find_plugin(worker.plugin, own_directory(), env);
+  auto executable = worker.folder.empty() ? find_plugin(worker.plugin, own_directory(), env) : worker.folder;
   if (!executable) return executable.error();
-  WorkerStart start{*executable, worker.pool, worker.slots, worker.allow_env, worker.allow_files, {}};
+  WorkerStart start{*executable,        worker.pool, worker.slots, worker.allow_env,
+                    worker.allow_files, {},          {},           worker.limits};
   allow_what_targets_name(config, start);
   std::error_code ignored;
   if (const fs::path secrets = fs::path(config.data_dir) / "secrets"; fs::is_directory(secrets, ignored)) {
@@ -106,7 +111,8 @@ Result<Command> configured_worker(const WorkerConfig& worker, const Config& conf
   for (const auto& [name, text] : worker.env) {
     auto value = resolve(text, env, start.secret_dir);
     if (!value) {
-      value.error().message = "worker " + worker.plugin + ", env " + name + ": " + value.error().message;
+      value.error().message =
+          "worker " + worker.plugin + worker.folder + ", env " + name + ": " + value.error().message;
       return value.error();
     }
     full[name] = std::move(*value);

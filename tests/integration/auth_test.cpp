@@ -1,6 +1,4 @@
-// Who may do what on a real bus: the users that `muster auth nats-conf` makes, and every way of signing in.
-
-#include <signal.h>
+// Who may do what on a real bus: the users that `muster auth nats-conf` makes.
 
 #include <fstream>
 #include <map>
@@ -13,8 +11,9 @@
 
 #include "schema/codec.h"
 #include "schema/subjects.h"
-#include "support/fleet_client.h"
 #include "support/nats_server.h"
+#include "support/scratch.h"
+#include "support/users_fleet.h"
 #include "worker_sdk/bus/nats_handles.h"
 #include "worker_sdk/bus/nkey.h"
 
@@ -22,12 +21,14 @@ using muster::test::Answer;
 using muster::test::built;
 using muster::test::FleetClient;
 using muster::test::NatsServer;
+using muster::test::Scratch;
 using muster::test::slurp;
+using muster::test::UsersFleet;
+using muster::test::Variables;
 namespace fs = std::filesystem;
 
 namespace {
 
-using Variables = std::map<std::string, std::string>;
 using Names = std::set<std::string>;
 
 const Names kUsers{"coordinator",         "operator",          "observer",         "worker.FS.default",
@@ -76,86 +77,6 @@ class Users {
 
  private:
   fs::path directory_;
-};
-
-/// Processes of a fleet, each with an environment of its own. What is left of them is killed at the end.
-class Fleet : public FleetClient {
- public:
-  /// `url`   empty: the environments say where the bus is
-  explicit Fleet(const std::string& url) {
-    if (!url.empty()) where_ = {"--nats", url};
-  }
-  ~Fleet() {
-    for (const pid_t process : processes_) {
-      ::kill(process, SIGKILL);
-      muster::test::wait_for(process);
-    }
-  }
-
-  void start(const std::string& name, const std::vector<std::string>& words, const Variables& environment) {
-    processes_.push_back(muster::test::spawn(
-        {command(words), environment, directory() / (name + ".out"), directory() / (name + ".err")}));
-  }
-
-  /// The plugin's own executable.
-  void start_plugin(const std::string& name, const std::vector<std::string>& args, const Variables& environment) {
-    std::vector<std::string> words{built("muster-plugin-" + name), "--data-dir", directory() / "data"};
-    words.insert(words.end(), args.begin(), args.end());
-    processes_.push_back(
-        muster::test::spawn({words, environment, directory() / (name + ".out"), directory() / (name + ".err")}));
-  }
-
-  /// `muster WORDS` with this environment.
-  [[nodiscard]] Answer ask(const std::vector<std::string>& words, const Variables& environment) const {
-    const auto out = directory() / "answer", err = directory() / "answer-err";
-    fs::remove(out);
-    fs::remove(err);
-    Answer answer;
-    answer.status = muster::test::wait_for(muster::test::spawn({command(words), environment, out, err}));
-    answer.out = slurp(out);
-    answer.err = slurp(err);
-    std::ofstream(directory() / "cli.err", std::ios::app) << answer.err;
-    return answer;
-  }
-  [[nodiscard]] Json ask_json(std::vector<std::string> words, const Variables& environment) const {
-    words.insert(words.end(), {"-o", "json"});
-    const auto answer = ask(words, environment);
-    INFO(answer.err << log());
-    REQUIRE_FALSE(answer.out.empty());
-    return Json::parse(answer.out);
-  }
-
-  /// Starts a coordinator that looks at a directory and at `more` targets; returns when `cli` gets an answer.
-  void start_coordinator(const Variables& environment, const Variables& cli, const std::string& more = "") {
-    fs::create_directories(directory() / "tree");
-    std::ofstream(directory() / "tree" / "file") << "x";
-    const auto config = directory() / "muster.yaml";
-    std::ofstream(config) << "discovery: {interval: 0s}\ntargets:\n  - {name: tree, namespace: FS, config: {root: \""
-                          << (directory() / "tree").string() << "\"}}\n"
-                          << more;
-    start("coordinator", {"coordinator", "-c", config}, environment);
-    const bool up = eventually([&] { return ask({"status"}, cli).status != 3; });
-    INFO(log());
-    REQUIRE(up);
-  }
-  void await_workers(std::size_t count, const Variables& cli) const {
-    const bool there = eventually([&] { return ask_json({"workers"}, cli).size() == count; });
-    INFO(log());
-    REQUIRE(there);
-  }
-
-  /// Coordinator, a worker and the command line, each with its own way in: one does its work for the other.
-  void work(const Variables& coordinator, const Variables& worker, const Variables& cli) {
-    start_coordinator(coordinator, cli);
-    start("worker", {"worker", "fs"}, worker);
-    await_workers(1, cli);
-    const auto report = ask_json({"discover", "--wait"}, cli);
-    CHECK(report["state"] == "complete");
-    CHECK(ask_json({"resources"}, cli).size() == 2);
-  }
-
- private:
-  std::vector<pid_t> processes_;
 };
 
 /// A connection of one user that looks what the server lets it do.
@@ -249,9 +170,9 @@ Names said() {
                   "muster.heartbeat.NS", "muster.event.NS.resource.created", "muster.eventlog.NS.resource.created",
                   "_INBOX_worker.NS.default.x.1", "_INBOX_worker.NS.north.x.1", "_INBOX_worker.NS.south.x.1"});
   all.merge(Names{"muster.rollcall", "muster.api.status", "muster.api.apply", "muster.api.workers-drain",
-                  "muster.event.-.run.started", "muster.eventlog.-.run.started", "other.job.FS", "other.api.status",
-                  "muster", "muster.new", "new", "_INBOX.x.1", "_INBOX_coordinator.x.1", "_INBOX_operator.x.1",
-                  "_INBOX_operator.micro.x.1", "_INBOX_observer.x.1", "_INBOX_other.x.1"});
+                  "muster.api.supervise", "muster.event.-.run.started", "muster.eventlog.-.run.started", "other.job.FS",
+                  "other.api.status", "muster", "muster.new", "new", "_INBOX.x.1", "_INBOX_coordinator.x.1",
+                  "_INBOX_operator.x.1", "_INBOX_operator.micro.x.1", "_INBOX_observer.x.1", "_INBOX_other.x.1"});
   for (const std::string verb : {"PING", "INFO", "STATS"}) {
     all.merge(Names{"$SRV." + verb, "$SRV." + verb + ".muster-fs", "$SRV." + verb + ".muster-fs.w"});
   }
@@ -407,7 +328,7 @@ Rights rights_of_worker(const std::string& ns, const std::string& pool) {
   const auto worker = "muster.worker." + ns;
   const auto inbox = "_INBOX_worker." + ns + "." + pool;
   Rights rights{{"muster.reply." + ns + ".c.t", "muster.result." + ns, "muster.announce." + ns,
-                 "muster.heartbeat." + ns, "_INBOX_observer.x.1", "_INBOX_operator.micro.x.1"},
+                 "muster.heartbeat." + ns, "muster.api.supervise", "_INBOX_observer.x.1", "_INBOX_operator.micro.x.1"},
                 {job, worker + ".w.job", worker + ".w.control", worker + ".*.job", worker + ".*.control",
                  "muster.rollcall", "muster.rollcall workers", inbox + ".x.>"}};
   if (pool != "south") rights.hears.insert(inbox + ".>");  // which is not among what is tried
@@ -442,7 +363,8 @@ Rights rights_of(const std::string& user) {
   rights.hears = kEvents;
   rights.hears.merge(Names{"_INBOX_" + user + ".>", "_INBOX_" + user + ".x.>"});
   if (user == "operator") {
-    rights.says.merge(Names{"muster.api.status", "muster.api.apply", "muster.api.workers-drain"});
+    rights.says.merge(
+        Names{"muster.api.status", "muster.api.apply", "muster.api.workers-drain", "muster.api.supervise"});
     rights.hears.insert("_INBOX_operator.micro.x.>");
   }
   return rights;
@@ -452,60 +374,6 @@ Rights rights_of(const std::string& user) {
 NatsServer server_of(const Users& users) {
   return NatsServer({.config = users.conf(), .user = {}, .password = {}, .jetstream = true});
 }
-
-/// A directory that is removed at the end.
-struct Scratch {
-  Scratch() {
-    std::string pattern = (fs::temp_directory_path() / "muster-auth-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    path = pattern;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  fs::path path;
-};
-
-/// Leaf certificates of an authority of our own, by common name: NAME.pem and NAME.key, ca.pem.
-void make_certificates(const fs::path& dir, const std::vector<std::string>& names) {
-  const std::string key = " -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes ";
-  const std::string in = "cd '" + dir.string() + "' && ";
-  const auto run = [](const std::string& command) { REQUIRE(std::system((command + " 2>/dev/null").c_str()) == 0); };
-  run(in + "openssl req -x509 -subj /CN=authority -days 1 -keyout ca.key -out ca.pem" + key);
-  std::ofstream(dir / "names") << "subjectAltName=DNS:localhost\n";
-  for (const auto& name : names) {
-    run(in + "openssl req -subj /CN=" + name + " -keyout " + name + ".key -out " + name + ".csr" + key);
-    run(in + "openssl x509 -req -in " + name + ".csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 1 -out " + name +
-        ".pem" + (name == "server" ? " -extfile names" : ""));
-  }
-}
-
-// An operator, an account and a user of it, without limits and for ever; made for this test.
-constexpr char kOperatorJwt[] =
-    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJqdGkiOiJYIiwiaWF0IjoxNzAwMDAwMDAwLCJpc3MiOiJPRFNEU"
-    "UhGS09NVFFZWkNSWklQQUZRQ1FKQkRLV0ZBNEVJNExaQlBSNDZCNEQ2MzRFSjQ3VUdEUSIsIm5hbWUiOiJtdXN0ZXItdGVzdCIsI"
-    "nN1YiI6Ik9EU0RRSEZLT01UUVlaQ1JaSVBBRlFDUUpCREtXRkE0RUk0TFpCUFI0NkI0RDYzNEVKNDdVR0RRIiwibmF0cyI6eyJ0e"
-    "XBlIjoib3BlcmF0b3IiLCJ2ZXJzaW9uIjoyfX0.OxPuwPrmd384k4rIOaeCW7B_PH-HBJ1SWoRUsBYRzwsTBXFT3pa7UXCbTRt-l"
-    "wrlSIZu63881VUbarkaUR1HAA";
-constexpr char kAccount[] = "ACEP5YSJCZOR4RHSMAXJJDDEPQ6DKEHACXIKP2DDUHZFOPN7AJFZ2Y3I";
-constexpr char kAccountJwt[] =
-    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJqdGkiOiJYIiwiaWF0IjoxNzAwMDAwMDAwLCJpc3MiOiJPRFNEU"
-    "UhGS09NVFFZWkNSWklQQUZRQ1FKQkRLV0ZBNEVJNExaQlBSNDZCNEQ2MzRFSjQ3VUdEUSIsIm5hbWUiOiJmbGVldCIsInN1YiI6I"
-    "kFDRVA1WVNKQ1pPUjRSSFNNQVhKSkRERVBRNkRLRUhBQ1hJS1AyRERVSFpGT1BON0FKRloyWTNJIiwibmF0cyI6eyJsaW1pdHMiO"
-    "nsic3VicyI6LTEsImRhdGEiOi0xLCJwYXlsb2FkIjotMSwiaW1wb3J0cyI6LTEsImV4cG9ydHMiOi0xLCJ3aWxkY2FyZHMiOnRyd"
-    "WUsImNvbm4iOi0xLCJsZWFmIjotMX0sInR5cGUiOiJhY2NvdW50IiwidmVyc2lvbiI6Mn19.WJYkZCAanVzZTqoDHLPBYG3dd23U"
-    "305ZDQTfMr17uLVi90-Z5fCwaZ-1OvJ-LCDRPkSz0WcHiWcMVWgDAOugDg";
-constexpr char kUserJwt[] =
-    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJqdGkiOiJYIiwiaWF0IjoxNzAwMDAwMDAwLCJpc3MiOiJBQ0VQN"
-    "VlTSkNaT1I0UkhTTUFYSkpEREVQUTZES0VIQUNYSUtQMkREVUhaRk9QTjdBSkZaMlkzSSIsIm5hbWUiOiJmbGVldCIsInN1YiI6I"
-    "lVBRUJPSkFYWkU0VkxDSEI3QkRMT0dTS0M3QTVXT0VVR01EVFBEUDRSN1NPWk40N0ZQVk5TRVM3IiwibmF0cyI6eyJzdWJzIjotM"
-    "SwiZGF0YSI6LTEsInBheWxvYWQiOi0xLCJ0eXBlIjoidXNlciIsInZlcnNpb24iOjJ9fQ.nxRMfl5RyCARa6bgd6sGdIk7nUHuQJ"
-    "Hs77LT7D6kvsYa48dRxW7wsTRBl6avk6zX1q1zjJq7qSlCwuq11OdRAw";
-constexpr char kUserSeed[] = "SUAMWDUASNAIRDX4FGU6QYAAJAGGYVFJS6W3XIYAL66SUUBNWXF3PEKJOY";
 
 }  // namespace
 
@@ -599,7 +467,7 @@ TEST_CASE("a fleet in which each process is a user of its own does all its work"
   const Users users(scratch.path);
   REQUIRE(users.answer.status == 0);
   const NatsServer server = server_of(users);
-  Fleet fleet(server.url());
+  UsersFleet fleet(server.url());
   const auto cli = users.environment("operator");
   const Probe observer(server.url(), users.seed("observer"));
   const auto events = observer.listen("muster.event.>");
@@ -652,7 +520,7 @@ TEST_CASE("nobody says through the coordinator what it may not say itself") {
   const Scratch scratch;
   const Users users(scratch.path);
   const NatsServer server = server_of(users);
-  Fleet fleet(server.url());
+  UsersFleet fleet(server.url());
   const auto cli = users.environment("operator");
   fleet.start_coordinator(users.environment("coordinator"), cli);
   const Probe observer(server.url(), users.seed("observer"));
@@ -670,55 +538,4 @@ TEST_CASE("nobody says through the coordinator what it may not say itself") {
   REQUIRE(fleet.ask({"status"}, cli).status != 3);
   CHECK(victim.heard(control) == 0);
   CHECK(observer.heard(events) == 0);
-}
-
-TEST_CASE("user and password, of each process") {
-  const NatsServer server(
-      {.config =
-           "accounts { FLEET { users: [{user: c, password: cc}, {user: w, password: ww}, {user: m, password: mm}] } }",
-       .user = {},
-       .password = {}});
-  const auto url = [&](const std::string& login) {
-    return Variables{{"MUSTER_NATS_URL", "nats://" + login + "@127.0.0.1:" + std::to_string(server.port())}};
-  };
-  Fleet fleet("");
-  fleet.work(url("c:cc"), url("w:ww"), url("m:mm"));
-  CHECK(fleet.ask({"status"}, url("m:wrong")).status == 1);
-}
-
-TEST_CASE("JWT credentials, of each process") {
-  const Scratch scratch;
-  const auto creds = scratch.path / "fleet.creds";
-  std::ofstream(creds) << "-----BEGIN NATS USER JWT-----\n"
-                       << kUserJwt << "\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n"
-                       << kUserSeed << "\n------END USER NKEY SEED------\n";
-  const NatsServer server({.config = std::string("operator: ") + kOperatorJwt +
-                                     "\nresolver: MEMORY\nresolver_preload: { " + kAccount + ": " + kAccountJwt + " }",
-                           .user = {},
-                           .password = {}});
-  const Variables with{{"MUSTER_NATS_CREDS", creds}};
-  Fleet fleet(server.url());
-  fleet.work(with, with, with);
-  CHECK(fleet.ask({"status"}, {}).status == 1);
-}
-
-TEST_CASE("a certificate of its own signs each process in") {
-  const Scratch scratch;
-  const auto dir = scratch.path.string() + "/";
-  make_certificates(scratch.path, {"server", "coordinator", "worker", "cli", "stranger"});
-  const NatsServer server(
-      {.config = "tls { cert_file: \"" + dir + "server.pem\", key_file: \"" + dir + "server.key\", ca_file: \"" + dir +
-                 "ca.pem\", verify_and_map: true }\naccounts { FLEET { users: [{user: \"CN=coordinator\"}, {user: "
-                 "\"CN=worker\"}, {user: \"CN=cli\"}] } }",
-       .user = {},
-       .password = {}});
-  const auto certificate = [&](const std::string& name) {
-    return Variables{{"MUSTER_NATS_TLS_CA", dir + "ca.pem"},
-                     {"MUSTER_NATS_TLS_CERT", dir + name + ".pem"},
-                     {"MUSTER_NATS_TLS_KEY", dir + name + ".key"}};
-  };
-  Fleet fleet("tls://localhost:" + std::to_string(server.port()));
-  fleet.work(certificate("coordinator"), certificate("worker"), certificate("cli"));
-  CHECK(fleet.ask({"status"}, certificate("stranger")).status == 1);
-  CHECK(fleet.ask({"status"}, {{"MUSTER_NATS_TLS_CA", dir + "ca.pem"}}).status != 0);
 }

@@ -13,6 +13,7 @@
 #include <catch2/catch.hpp>
 
 #include "support/fleet_client.h"
+#include "support/scratch.h"
 
 using muster::test::built;
 using muster::test::slurp;
@@ -57,20 +58,8 @@ Words split(const std::string& text) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-/// A directory for copies, removed at the end.
-struct Scratch {
-  Scratch() {
-    std::string pattern = (fs::temp_directory_path() / "muster-deploy-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    path = pattern;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
+/// A directory for copies, and for what programs say.
+struct Scratch : muster::test::Scratch {
   /// Runs a program; what it said, and its status.
   [[nodiscard]] muster::test::Answer run(const Words& argv, const std::map<std::string, std::string>& env = {}) const {
     const auto out = path / "said";
@@ -87,8 +76,6 @@ struct Scratch {
     INFO(made.out);
     REQUIRE(made.status == 0);
   }
-
-  fs::path path;
 };
 
 std::vector<fs::path> files(const fs::path& dir, const std::string& ending) {

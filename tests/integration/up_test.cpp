@@ -241,3 +241,34 @@ TEST_CASE("what ends is started again, and nothing outlives up") {
   CHECK(up.wait() == 128 + SIGKILL);
   for (const pid_t id : all) CHECK(eventually([&] { return !runs(id); }));
 }
+
+TEST_CASE("jobs that wait for slots get more workers") {
+  const Place place;
+  std::ofstream config(place.config());
+  config << "workers: [{plugin: fake, min: 1, max: 3, slots: 1}]\ntargets:\n";
+  for (int i = 0; i < 24; ++i) {
+    config << "  - {name: t" << i << ", namespace: FAKE, config: {resources: 20, page: 2, latency_ms: 200}}\n";
+  }
+  config.close();
+  Up up(place);
+  CHECK(Json::parse(place.muster("workers -o json").out).size() == 3);
+  CHECK(Json::parse(place.muster("resources -o json").out).size() == 480);
+  const auto run = Json::parse(place.muster("runs -o json").out).at(0);
+  CHECK(run["state"] == "complete");
+  up.signal(SIGTERM);
+  CHECK(up.wait() == 0);
+}
+
+TEST_CASE("a folder of plugins is started by up, too") {
+  const Place place;
+  const fs::path folder = place.tree().parent_path() / "plugins";
+  fs::create_directory(folder);
+  fs::create_symlink(std::string(std::getenv("MUSTER_BIN_DIR")) + "/muster-plugin-fs", folder / "muster-plugin-fs");
+  std::ofstream(place.config()) << "workers: [{folder: '" << folder.string() << "'}]\n"
+                                << "targets: [{name: tree, namespace: FS, config: {root: '" << place.tree().string()
+                                << "'}}]\n";
+  const Answer answer = place.muster("up --once -q -o json -c '" + place.config().string() + "'");
+  INFO(answer.err);
+  CHECK(answer.status == 0);
+  CHECK(Json::parse(answer.out).size() == 2);
+}

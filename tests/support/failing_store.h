@@ -22,6 +22,7 @@ class FailingStore final : public Store {
   }
   void rollback() override { store_->rollback(); }
   [[nodiscard]] std::size_t uncommitted() const override { return store_->uncommitted(); }
+  [[nodiscard]] std::uint64_t state() const override { return store_->state(); }
 
   Result<std::vector<TargetRow>> targets() override { return store_->targets(); }
   Result<std::optional<TargetRow>> target(std::string_view name) override { return store_->target(name); }

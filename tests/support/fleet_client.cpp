@@ -106,14 +106,20 @@ std::vector<std::string> FleetClient::command(const std::vector<std::string>& wo
   return all;
 }
 
-Answer FleetClient::muster(const std::vector<std::string>& args) const {
-  const auto out = directory_ / "answer", err = directory_ / "answer-err";
-  std::filesystem::remove(out);
-  std::filesystem::remove(err);
+FleetClient::Task FleetClient::begin(const std::vector<std::string>& args) const {
+  const auto answer = "answer" + std::to_string(tasks_++);
+  Task task{-1, directory_ / answer, directory_ / (answer + "-err")};
+  task.process = spawn({command(args), {}, task.out, task.err});
+  return task;
+}
+
+Answer FleetClient::finish(const Task& task) const {
   Answer answer;
-  answer.status = wait_for(spawn({command(args), {}, out, err}));
-  answer.out = slurp(out);
-  answer.err = slurp(err);
+  answer.status = wait_for(task.process);
+  answer.out = slurp(task.out);
+  answer.err = slurp(task.err);
+  std::filesystem::remove(task.out);
+  std::filesystem::remove(task.err);
   std::ofstream(directory_ / "cli.err", std::ios::app) << answer.err;
   return answer;
 }

@@ -45,7 +45,14 @@ class FleetClient {
   FleetClient& operator=(const FleetClient&) = delete;
 
   /// `muster ARGS` against this fleet.
-  [[nodiscard]] Answer muster(const std::vector<std::string>& args) const;
+  [[nodiscard]] Answer muster(const std::vector<std::string>& args) const { return finish(begin(args)); }
+  /// The same in two steps: what was begun goes on beside other calls until it is finished.
+  struct Task {
+    pid_t process = -1;
+    std::filesystem::path out, err;
+  };
+  [[nodiscard]] Task begin(const std::vector<std::string>& args) const;
+  [[nodiscard]] Answer finish(const Task& task) const;
   [[nodiscard]] Json json(std::vector<std::string> args) const;  // with -o json; null when it failed
   /// All lines of `resources -o ndjson ARGS`.
   [[nodiscard]] std::vector<Json> resources(const std::vector<std::string>& args = {}) const;
@@ -76,6 +83,7 @@ class FleetClient {
 
  private:
   std::filesystem::path directory_;
+  mutable int tasks_ = 0;
 };
 
 }  // namespace muster::test

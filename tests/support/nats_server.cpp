@@ -1,8 +1,10 @@
 #include "support/nats_server.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -45,6 +48,24 @@ std::string slurp(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+std::uint16_t free_port() {
+  constexpr int kFirst = 10'000, kLast = 32'000;
+  std::random_device random;
+  std::uniform_int_distribution<int> ports(kFirst, kLast);
+  for (int tries = 0; tries < 1000; ++tries) {
+    const int port = ports(random);
+    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    const bool taken = ::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0;
+    ::close(listener);
+    if (!taken) return static_cast<std::uint16_t>(port);
+  }
+  throw std::runtime_error("no free port");
+}
 
 NatsServer::NatsServer(NatsServerOptions options) : options_(std::move(options)) {
   std::string name = (std::filesystem::temp_directory_path() / "muster-nats-XXXXXX").string();
@@ -87,6 +108,15 @@ void NatsServer::pause() {
 
 void NatsServer::resume() {
   ::kill(pid_, SIGCONT);
+}
+
+void NatsServer::reload() {
+  write_config();
+  ::kill(pid_, SIGHUP);
+}
+
+void NatsServer::lame_duck() {
+  end(SIGUSR2);
 }
 
 std::string NatsServer::url() const {

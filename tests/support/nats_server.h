@@ -8,10 +8,13 @@
 
 namespace muster::test {
 
+/// A loopback port that nobody listens on, outside of the range of outgoing connections.
+std::uint16_t free_port();
+
 struct NatsServerOptions {
-  std::string config;          // more text for the configuration file
-  std::string user, password;  // both empty: anybody may connect
-  bool jetstream = false;      // stored in the server's directory, kept across restarts
+  std::string config{};            // more text for the configuration file
+  std::string user{}, password{};  // both empty: anybody may connect
+  bool jetstream = false;          // stored in the server's directory, kept across restarts
 };
 
 /// A nats-server process on a free loopback port, which stays the same across restarts. It dies with this process and
@@ -30,6 +33,9 @@ class NatsServer {
   void kill();    // SIGKILL
   void pause();   // SIGSTOP: connections stay open, nothing answers
   void resume();  // SIGCONT
+  void reload();  // SIGHUP, with the configuration that the options say now
+  /// SIGUSR2: it tells its clients to leave, and ends itself when they are gone; waits for that.
+  void lame_duck();
 
   /// What it starts with the next time.
   NatsServerOptions& options() { return options_; }

@@ -32,8 +32,9 @@ bool alive(pid_t process) {
 
 }  // namespace
 
-PartsFleet::PartsFleet() {
-  where_ = {"--nats", nats.url()};
+PartsFleet::PartsFleet(const std::string& more, const std::string& login)
+    : nats({.config = more, .user = "", .password = "", .jetstream = true}) {
+  where_ = {"--nats", "nats://" + login + "127.0.0.1:" + std::to_string(nats.port())};
 }
 
 PartsFleet::~PartsFleet() {
@@ -53,10 +54,9 @@ int PartsFleet::stop_coordinator() {
 }
 
 void PartsFleet::start_coordinator() {
-  coordinator_ = spawn({command({"coordinator", "-c", directory() / "muster.yaml"}),
-                        {},
-                        directory() / "coordinator.out",
-                        directory() / "coordinator.err"});
+  auto words = command({"coordinator", "-c", directory() / "muster.yaml"});
+  words.insert(words.begin(), coordinator_wrapper.begin(), coordinator_wrapper.end());
+  coordinator_ = spawn({words, {}, directory() / "coordinator.out", directory() / "coordinator.err"});
 }
 
 void PartsFleet::kill_coordinator() {
@@ -75,8 +75,11 @@ std::size_t PartsFleet::start_worker(const std::vector<std::string>& args, const
   const auto name = "worker" + std::to_string(workers_.size());
   std::vector<std::string> words{"worker"};
   words.insert(words.end(), args.begin(), args.end());
-  workers_.push_back(spawn({command(words), options.environment, directory() / (name + ".out"),
-                            directory() / (name + ".err"), options.as_nobody}));
+  auto all = command(words);
+  if (!options.nats.empty()) *std::next(std::ranges::find(all, "--nats")) = options.nats;
+  all.insert(all.begin(), options.wrapper.begin(), options.wrapper.end());
+  workers_.push_back(spawn(
+      {all, options.environment, directory() / (name + ".out"), directory() / (name + ".err"), options.as_nobody}));
   return workers_.size() - 1;
 }
 
@@ -87,8 +90,12 @@ std::size_t PartsFleet::add_worker(const std::vector<std::string>& args, const W
   return worker;
 }
 
+void PartsFleet::signal_worker(std::size_t worker, int number) const {
+  ::kill(workers_.at(worker), number);
+}
+
 void PartsFleet::drain_worker(std::size_t worker) const {
-  ::kill(workers_.at(worker), SIGTERM);
+  signal_worker(worker, SIGTERM);
 }
 
 int PartsFleet::wait_worker(std::size_t worker) {

@@ -18,9 +18,13 @@ class PartsFleet : public FleetClient {
   struct WorkerOptions {
     std::map<std::string, std::string> environment{};
     bool as_nobody = false;
+    std::string nats{};                  // URL of another server than the fleet's
+    std::vector<std::string> wrapper{};  // words before the command
   };
 
-  PartsFleet();
+  /// `more`    text for the configuration file of the nats-server
+  /// `login`   `user:password@` of all but the workers that have a URL of their own
+  explicit PartsFleet(const std::string& more = "", const std::string& login = "");
   ~PartsFleet();
 
   /// (Re)starts the coordinator with this configuration; returns when it answers.
@@ -30,6 +34,7 @@ class PartsFleet : public FleetClient {
   /// Starts it again as configured; does not wait for it.
   void start_coordinator();
   void kill_coordinator();  // SIGKILL
+  [[nodiscard]] pid_t coordinator_process() const { return coordinator_; }
   void pause_coordinator() const;
   void resume_coordinator() const;
 
@@ -39,6 +44,7 @@ class PartsFleet : public FleetClient {
   /// The same, and waits until the coordinator has accepted it.
   std::size_t add_worker(const std::vector<std::string>& args, const WorkerOptions& options);
   std::size_t add_worker(const std::vector<std::string>& args) { return add_worker(args, WorkerOptions{}); }
+  void signal_worker(std::size_t worker, int number) const;
   /// SIGTERM.
   void drain_worker(std::size_t worker) const;
   /// Waits for its end; its exit status.
@@ -47,6 +53,7 @@ class PartsFleet : public FleetClient {
     drain_worker(worker);
     return wait_worker(worker);
   }
+  [[nodiscard]] pid_t process_of(std::size_t worker) const { return workers_.at(worker); }
   void kill_worker(std::size_t worker);  // SIGKILL
   void pause_worker(std::size_t worker) const;
   void resume_worker(std::size_t worker) const;
@@ -54,7 +61,8 @@ class PartsFleet : public FleetClient {
   /// Whether none of its processes has ended but by a call above.
   [[nodiscard]] bool all_alive() const;
 
-  NatsServer nats{{.config = "", .user = "", .password = "", .jetstream = true}};
+  NatsServer nats;
+  std::vector<std::string> coordinator_wrapper;  // words before its command
 
  private:
   [[nodiscard]] std::size_t active_workers() const;

@@ -142,6 +142,9 @@ void PostgresServer::start() {
 void PostgresServer::stop() {
   end(SIGINT);
 }
+void PostgresServer::kill() {
+  end(SIGKILL);
+}
 void PostgresServer::pause() {
   ::kill(pid_, SIGSTOP);
 }

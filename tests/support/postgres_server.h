@@ -28,6 +28,7 @@ class PostgresServer {
   /// Starts a stopped one again; returns when it takes connections.
   void start();
   void stop();    // SIGINT: connections are ended, data are kept
+  void kill();    // SIGKILL: what was committed is found again
   void pause();   // SIGSTOP for the process that takes connections: they are made and not answered
   void resume();  // SIGCONT
 

@@ -57,6 +57,31 @@ TEST_CASE("an empty configuration is the defaults") {
   }
 }
 
+TEST_CASE("a folder of plugins, and what each of its processes may use") {
+  const Config config = good(
+      "workers: [{folder: /opt/plugins, verify: required, count: 2, limits: {memory: 512MiB, cpu: 0.5}}, "
+      "{folder: other, limits: {memory: 16777216}}]");
+  REQUIRE(config.workers.size() == 2);
+  CHECK(config.workers[0].folder == "/opt/plugins");
+  CHECK(config.workers[0].plugin.empty());
+  CHECK(config.workers[0].verify == Verify::kRequired);
+  CHECK(config.workers[0].limits == ProcessLimits{512ULL << 20, 0.5});
+  CHECK(config.workers[1].verify == Verify::kIfListed);
+  CHECK(config.workers[1].limits == ProcessLimits{16ULL << 20, 0});
+}
+
+TEST_CASE("bytes have units of 1024") {
+  CHECK(parse_bytes("1024") == 1024U);
+  CHECK(parse_bytes("64KiB") == 65536U);
+  CHECK(parse_bytes("512MiB") == 512ULL << 20);
+  CHECK(parse_bytes("3GiB") == 3ULL << 30);
+  CHECK(parse_bytes("16383TiB") == 16383ULL << 40);
+  for (const char* bad : {"", "MiB", "1MB", "1 MiB", "-1MiB", "1.5GiB", "16777216TiB", "99999999999999999999"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(parse_bytes(bad));
+  }
+}
+
 TEST_CASE("a whole configuration") {
   const Config config = good(R"(
 nats: {url: "nats://a:1,tls://b:2", creds: /c, nkey_seed: /n, tls: {ca: /ca, cert: /cert, key: /key}}
@@ -148,8 +173,25 @@ TEST_CASE("every mistake is told with its place") {
       {"@[]\n", "expected a mapping, found a list"},
       {"workers: @fs\n", "workers: expected a list, found a single value"},
       {"workers: [@fs]\n", "workers[0]: expected a mapping, found a single value"},
-      {"workers:\n  - @count: 1\n", "workers[0]: `plugin` is missing"},
+      {"workers:\n  - @count: 1\n", "workers[0]: `plugin` or `folder` is missing"},
+      {"workers:\n  - @{plugin: fs, folder: /p}\n",
+       "workers[0]: `plugin` and `folder` exclude each other: write an entry for each"},
+      {"workers: [{plugin: fs, verify: @required}]\n", "workers[0]: `verify` is about a `folder`"},
+      {"workers: [{folder: /p, verify: @always}]\n",
+       "workers[0].verify: expected if-listed or required, found `always`"},
+      {"workers: [{folder: /p, limits: {memory: @1MiB}}]\n",
+       "workers[0].limits.memory: expected bytes like 512MiB, from 16MiB to 1024TiB"},
+      {"workers: [{folder: /p, limits: {memory: @512MB}}]\n",
+       "workers[0].limits.memory: expected bytes like 512MiB, from 16MiB to 1024TiB"},
+      {"workers: [{folder: /p, limits: {cpu: @0}}]\n", "workers[0].limits.cpu: expected a number from 0.01 to 1024.0"},
+      {"workers: [{folder: /p, limits: {@disk: 1}}]\n", "workers[0].limits: unknown key `disk`; known are memory, cpu"},
       {"workers: [{plugin: fs, count: @257}]\n", "workers[0].count: expected a whole number from 0 to 256"},
+      {"workers:\n  - @{plugin: fs, count: 2, max: 3}\n",
+       "workers[0]: `count` is a fixed number: write it, or `min` and `max`"},
+      {"workers:\n  - @{plugin: fs, min: 4, max: 3}\n", "workers[0]: `max` is less than `min`"},
+      {"workers:\n  - @{plugin: fs, min: 2}\n",
+       "workers[0]: `min` needs a `max`: jobs that wait get more workers up to that"},
+      {"workers: [{plugin: fs, min: @0, max: 2}]\n", "workers[0].min: expected a whole number from 1 to 256"},
       {"workers: [{plugin: fs, count: @'2'}]\n", "workers[0].count: expected a whole number from 0 to 256"},
       {"workers: [{plugin: fs, slots: @1.5}]\n", "workers[0].slots: expected a whole number from 1 to 1024"},
       {"workers: [{plugin: fs, pool: @a.b}]\n",
@@ -227,7 +269,7 @@ TEST_CASE("every mistake of a filter is told with its place") {
 TEST_CASE("all mistakes are told at once, in the order of the text") {
   CHECK(mistakes_in("prefix: '!'\nworkers:\n  - {count: x}\ntargets:\n  - {namespace: FS, nme: a}\n") ==
         "f.yaml:1:9: prefix: expected dot-separated words of letters, digits, _ and -, found `!`\n"
-        "f.yaml:3:5: workers[0]: `plugin` is missing\n"
+        "f.yaml:3:5: workers[0]: `plugin` or `folder` is missing\n"
         "f.yaml:3:13: workers[0].count: expected a whole number from 0 to 256\n"
         "f.yaml:5:5: targets[0]: `name` is missing\n"
         "f.yaml:5:21: targets[0]: unknown key `nme`; did you mean `name`?\n");

@@ -1,9 +1,7 @@
-// What becomes of a declaration: each object is made once, whatever is lost on the way, and every command ends.
+// What becomes of a declaration: each object is made once, and every command ends.
 #include <algorithm>
 
-#include <catch2/catch.hpp>
-
-#include "support/coordinator_fixture.h"
+#include "support/commands_fixture.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -11,93 +9,7 @@ using Json = nlohmann::json;
 using Strings = std::vector<std::string>;
 using Catch::Contains;
 
-namespace {
-
-constexpr const char* kSchema = R"({"type":"object","x-muster-identity":["name"],"properties":{
-  "name":{"type":"string"},"size":{"type":"integer"},"link":{"type":"string"},
-  "kind":{"type":"string","x-muster-create-only":true},
-  "id":{"type":"string","readOnly":true},"password":{"type":"string","writeOnly":true,"x-muster-secret":true}}})";
-
-struct Commands : CoordinatorFixture {
-  Commands() {
-    for (auto& type : manifest.types) {
-      type.schema = kSchema;
-      type.parent.clear();
-      type.operations = {Operation::kList,   Operation::kRead,   Operation::kCreate,
-                         Operation::kUpdate, Operation::kDelete, Operation::kStatus};
-    }
-    config.retry = {5, Millis(10), Millis(50)};
-  }
-
-  static Json box(const std::string& name, Json properties = Json::object()) {
-    properties["name"] = name;
-    return {{"name", name}, {"type", "NS::Box"}, {"target", "t"}, {"properties", properties}};
-  }
-  /// Refers to another one's id.
-  static Json linked(const std::string& name, const std::string& to) {
-    auto resource = box(name, {{"link", nullptr}});
-    resource["holes"] = Json::array({{{"pointer", "/link"}, {"parts", {{{"resource", to}, {"path", "id"}}}}}});
-    return resource;
-  }
-  static Json stack(const std::vector<Json>& resources, const std::string& mode = "reconcile") {
-    return {{"stacks", {{{"stack", "shop"}, {"resources", resources}}}}, {"mode", mode}};
-  }
-  std::string begin(const Json& request) {
-    const auto answer = api("apply", request);
-    INFO(answer.dump());
-    REQUIRE(answer.contains("command"));
-    return answer["command"].is_string() ? answer["command"].get<std::string>() : "";
-  }
-  Json end_of(const std::string& id) {
-    wait_until(
-        [&] {
-          return !api("command", {{"command", id}, {"brief", true}})["finished_at"].is_null();
-        },
-        Millis(4'000'000));
-    return api("command", {{"command", id}});
-  }
-  Json apply(const Json& request) {
-    const auto id = begin(request);
-    return id.empty() ? Json{{"state", "complete"}, {"results", Json::array()}} : end_of(id);
-  }
-  static std::string result_of(const Json& command, const std::string& name) {
-    for (const auto& result : command["results"]) {
-      if (result["name"] == name) {
-        return result["state"].get<std::string>() +
-               (result["code"].is_null() ? "" : " " + result["code"].get<std::string>());
-      }
-    }
-    return "absent";
-  }
-  static std::string message_of(const Json& command, const std::string& name) {
-    for (const auto& result : command["results"]) {
-      if (result["name"] == name && result["message"].is_string()) return result["message"];
-    }
-    return {};
-  }
-  Json plan(const Json& request) { return api("plan", request); }
-  std::size_t count() { return system.things["NS::Box"].size(); }
-  Json thing(const std::string& name) {
-    for (const auto& each : system.things["NS::Box"]) {
-      auto properties = Json::parse(each.properties);
-      if (properties["name"] == name) return properties;
-    }
-    return {};
-  }
-  void edit(const std::string& name, const std::string& field, const Json& value) {
-    for (auto& each : system.things["NS::Box"]) {
-      auto properties = Json::parse(each.properties);
-      if (properties["name"] != name) continue;
-      properties[field] = value;
-      each.properties = properties.dump();
-    }
-  }
-  FakeWorker& worker(std::size_t index = 0) { return *workers.at(index); }
-};
-
-}  // namespace
-
-TEST_CASE_METHOD(Commands, "what is declared is made in order, once, and then nothing is left to do") {
+TEST_CASE_METHOD(CommandsFixture, "what is declared is made in order, once, and then nothing is left to do") {
   start_discovered();
   events();
   const auto done = apply(stack({linked("b", "a"), box("a", {{"size", 3}})}));
@@ -125,7 +37,7 @@ TEST_CASE_METHOD(Commands, "what is declared is made in order, once, and then no
   CHECK(plan(stack({linked("b", "a"), box("a", {{"size", 3}})}))["nothing"] == true);
 }
 
-TEST_CASE_METHOD(Commands, "a change is made of what is there, guarded by what was read") {
+TEST_CASE_METHOD(CommandsFixture, "a change is made of what is there, guarded by what was read") {
   start_discovered();
   apply(stack({box("a", {{"size", 3}})}));
   events();
@@ -152,7 +64,8 @@ TEST_CASE_METHOD(Commands, "a change is made of what is there, guarded by what w
   }
 }
 
-TEST_CASE_METHOD(Commands, "a create-only change replaces; what is not declared any more goes when all else is done") {
+TEST_CASE_METHOD(CommandsFixture,
+                 "a create-only change replaces; what is not declared any more goes when all else is done") {
   start_discovered();
   apply(stack({box("a", {{"kind", "x"}}), linked("b", "a"), box("old")}));
   const auto first = thing("a")["id"];
@@ -198,359 +111,7 @@ TEST_CASE_METHOD(Commands, "a create-only change replaces; what is not declared 
   }
 }
 
-TEST_CASE_METHOD(Commands, "an answer that is lost makes no second object") {
-  const bool keys = GENERATE(true, false);
-  CAPTURE(keys);
-  system.knows_keys = keys;
-  start_discovered();
-  int lost = 0;
-  SECTION("the worker did it and died") {
-    worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-      if (lost++ > 0) return {};
-      static_cast<void>(system.change(job));
-      return FakeWorker::Silent{};
-    };
-    CHECK(apply(stack({box("a")}))["state"] == "complete");
-  }
-  SECTION("it did it, and answered that it may have failed") {
-    worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-      if (lost++ > 0) return {};
-      static_cast<void>(system.change(job));
-      return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
-    };
-    CHECK(apply(stack({box("a")}))["state"] == "complete");
-  }
-  SECTION("it did nothing, and answered that it may have failed") {
-    worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
-      if (lost++ > 0) return {};
-      return JobResult(Error{Errc::kServiceUnavailable, "busy", {}, 0});
-    };
-    CHECK(apply(stack({box("a")}))["state"] == "complete");
-  }
-  SECTION("the coordinator dies while it is done") {
-    worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-      if (lost++ > 0) return {};
-      static_cast<void>(system.change(job));
-      crash();
-      return FakeWorker::Silent{};
-    };
-    const auto id = begin(stack({box("a")}));
-    settle();
-    REQUIRE(lost == 1);
-    start();
-    CHECK(end_of(id)["state"] == "complete");
-  }
-  SECTION("the coordinator dies before it is done, and the worker does it afterwards") {
-    worker().on_go = [&](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
-    const auto id = begin(stack({box("a")}));
-    advance(Millis(300));
-    restart();
-    advance(Millis(1500));  // a heartbeat says that it has the job still
-    CHECK(worker().asked<CreateJob>().size() == 1);
-    worker().on_go = {};
-    worker().release();
-    settle();
-    const auto late = worker().asked<CreateJob>().front();
-    worker().send_late(late,
-                       MutationResult{MutationStatus::kSuccess, {}, "made-1", "uid-made-1", thing("a").dump(), {}});
-    settle();
-    CHECK(worker().acks.back().verdict == Verdict::kCommitted);
-    CHECK(end_of(id)["state"] == "complete");
-    CHECK(worker().asked<CreateJob>().size() == 1);
-  }
-  CHECK(count() == 1);
-  CHECK(listed("NS::Box") == Strings{"made-1"});
-  CHECK(plan(stack({box("a")}))["nothing"] == true);
-}
-
-TEST_CASE_METHOD(Commands, "an update or deletion of unknown outcome is settled by a read") {
-  start_discovered();
-  apply(stack({box("a", {{"size", 1}})}));
-  int lost = 0;
-  const bool done = GENERATE(true, false);
-  CAPTURE(done);
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    if (lost++ > 0) return {};
-    if (done) static_cast<void>(system.change(job));
-    return JobResult(Error{Errc::kTimeout, "no answer", {}, 0});
-  };
-  SECTION("update") {
-    CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
-    CHECK(thing("a")["size"] == 2);
-    CHECK(worker().asked<UpdateJob>().size() == (done ? 1 : 2));
-  }
-  SECTION("deletion") {
-    CHECK(apply(stack({}))["state"] == "complete");
-    CHECK(count() == 0);
-    CHECK(worker().asked<DeleteJob>().size() == (done ? 1 : 2));
-  }
-}
-
-TEST_CASE_METHOD(Commands, "what is not known in the end is said, and found by the next look") {
-  start_discovered();
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    if (count() == 0) static_cast<void>(system.change(job));
-    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
-  };
-  const auto failed = apply(stack({box("a")}));
-  CHECK(failed["state"] == "failed");
-  CHECK(result_of(failed, "a") == "failed INTERNAL_FAILURE");
-  CHECK_THAT(message_of(failed, "a"), Contains("not known"));
-  worker().on_go = {};
-  SECTION("by discovery: the next apply adopts it") {
-    discover();
-  }
-  SECTION("by the worker's own word, later") {
-    const auto job = worker().asked<CreateJob>().front();
-    worker().send_late(job, MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, thing("a").dump(), {}});
-    settle();
-    CHECK(worker().acks.back().verdict == Verdict::kSuperseded);
-    finish_runs();
-  }
-  CHECK(plan(stack({box("a")}))["summary"]["adopt"] == 1);
-  CHECK(apply(stack({box("a")}))["state"] == "complete");
-  CHECK(count() == 1);
-}
-
-TEST_CASE_METHOD(Commands, "what may have been made is asked for again under the same key by the next command") {
-  start_discovered();
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    if (count() == 0) static_cast<void>(system.change(job));
-    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
-  };
-  CHECK(apply(stack({box("a")}))["state"] == "failed");
-  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
-  worker().on_go = {};
-  SECTION("the system knows keys") {}
-  SECTION("the system knows names") {
-    system.knows_keys = false;
-  }
-  SECTION("unless it is found and adopted") {
-    api("discover");
-    finish_runs();
-    CHECK(apply(stack({box("a")}))["state"] == "complete");
-    CHECK(apply(stack({}))["state"] == "complete");
-    CHECK(apply(stack({box("a")}))["state"] == "complete");
-    CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
-    CHECK(count() == 1);
-    return;
-  }
-  // Nobody has looked since: the inventory does not know of it.
-  CHECK(apply(stack({box("a")}))["state"] == "complete");
-  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == first);
-  CHECK(count() == 1);
-  CHECK(apply(stack({}))["state"] == "complete");
-  CHECK(apply(stack({box("a")}))["state"] == "complete");
-  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
-  CHECK(count() == 1);
-}
-
-TEST_CASE_METHOD(Commands, "what may have been made is never told as not made, though what it refers to is gone") {
-  start_discovered();
-  system.knows_keys = false;
-  const auto wanted = stack({box("a"), linked("b", "a")});
-  int asked = 0;
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    if (count() == 0) return {};
-    if (asked++ > 0) return FakeWorker::Hold{};
-    static_cast<void>(system.change(job));
-    return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
-  };
-  const auto id = begin(wanted);
-  wait_until([&] { return asked > 1; });
-  system.remove("NS::Box", thing("a")["id"]);
-  api("discover");
-  wait_until([&] { return state_of("NS::Box", "made-1") == "missing"; });
-  REQUIRE(api("command", {{"command", id}})["state"] == "running");
-  worker().on_go = {};
-  SECTION("it is found by its name") {
-    worker().release();
-    const auto failed = end_of(id);
-    CHECK(result_of(failed, "b") == "failed NOT_STABILIZED");
-    CHECK_THAT(message_of(failed, "b"), Contains("done, and whether it is as declared is not known: /link refers to"));
-    CHECK(row("NS::Box", "made-2").managed);
-  }
-  SECTION("it is not asked for again, as it cannot be said what") {
-    restart();
-    CHECK_THAT(message_of(end_of(id), "b"), Contains("whether it was applied is not known: /link refers to"));
-    discover();
-  }
-  CHECK(count() == 1);
-  CHECK(apply(wanted)["state"] == "complete");
-  CHECK(count() == 2);
-  CHECK(thing("b")["id"] == "made-2");
-  CHECK(thing("b")["link"] == thing("a")["id"]);
-}
-
-TEST_CASE_METHOD(Commands, "what may have been made is never told as not made, though its target may be another") {
-  start_discovered();
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    static_cast<void>(system.change(job));
-    return FakeWorker::Hold{};
-  };
-  const auto id = begin(stack({box("a")}));
-  wait_until([&] { return count() == 1; });
-  system.inspection.system = "system-2";
-  api("discover");
-  wait_until([&] { return api("targets")["items"].at(0)["state"] == "changed"; });
-  restart();
-  const auto failed = end_of(id);
-  CHECK(result_of(failed, "a") == "failed TARGET_CHANGED");
-  CHECK_THAT(message_of(failed, "a"), Contains("whether it was applied is not known"));
-  worker().on_go = {};
-  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {  // nobody has looked since
-    return std::holds_alternative<ListJob>(job.operation) ? FakeWorker::Behaviour{FakeWorker::Hold{}}
-                                                          : std::monostate{};
-  };
-  api("targets-accept", {{"target", "t"}});
-  CHECK(apply(stack({box("a")}))["state"] == "complete");
-  CHECK(count() == 1);
-  const auto creates = worker().asked<CreateJob>();
-  CHECK(std::get<CreateJob>(creates.back().operation).idempotency_key ==
-        std::get<CreateJob>(creates.front().operation).idempotency_key);
-}
-
-TEST_CASE_METHOD(Commands, "what a replacement may have made is asked for again under the same key") {
-  start_discovered();
-  apply(stack({box("a", {{"kind", "x"}})}));
-  auto wanted = box("a", {{"kind", "y"}});
-  SECTION("the old one goes first") {
-    wanted["replace"] = "delete-first";
-  }
-  SECTION("the new one comes first") {
-    wanted = box("a2", {{"kind", "y"}});
-    wanted["name"] = "a";
-    wanted["replace"] = "create-first";
-  }
-  int made = 0;
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    if (!std::holds_alternative<CreateJob>(job.operation)) return {};
-    if (made++ == 0) static_cast<void>(system.change(job));
-    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
-  };
-  CHECK(apply(stack({wanted}))["state"] == "failed");
-  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
-  worker().on_go = {};
-  CHECK(apply(stack({wanted}))["state"] == "complete");
-  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == first);
-  CHECK(count() == 1);
-}
-
-TEST_CASE_METHOD(Commands, "a result of nobody's job is refused, one that was taken is confirmed again") {
-  start_discovered();
-  apply(stack({box("a")}));
-  CHECK(worker().acks.back().verdict == Verdict::kCommitted);
-  auto job = worker().asked<CreateJob>().front();
-  const MutationResult done{MutationStatus::kSuccess, {}, "made-1", {}, "{}", {}};
-  worker().send_late(job, done);
-  settle();
-  CHECK(worker().acks.back().verdict == Verdict::kCommitted);
-  job.id = JobId("unheard-of");
-  worker().send_late(job, done);
-  settle();
-  CHECK(worker().acks.back().verdict == Verdict::kRefused);
-}
-
-TEST_CASE_METHOD(Commands, "changes in progress are asked for until they end") {
-  start_discovered();
-  int polls = 0;
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    static_cast<void>(system.change(job));
-    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
-  };
-  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
-    const auto* status = std::get_if<StatusJob>(&job.operation);
-    if (status == nullptr) return {};
-    CHECK(status->request_id == "request-1");
-    if (++polls == 2) restart();
-    if (polls < 4) return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
-    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, thing("a").dump(), {}});
-  };
-  const auto id = begin(stack({box("a")}));
-  CHECK(end_of(id)["state"] == "complete");
-  CHECK(polls >= 4);
-  CHECK(worker().asked<CreateJob>().size() == 1);
-}
-
-TEST_CASE_METHOD(Commands, "what is made in place of another is asked for without the other's id") {
-  start_discovered();
-  auto wanted = box("a", {{"kind", "x"}});
-  apply(stack({wanted}));
-  SECTION("the new one comes first") {
-    wanted = box("a2", {{"kind", "y"}});
-    wanted["name"] = "a";
-    wanted["replace"] = "create-first";
-  }
-  SECTION("the old one is gone") {
-    system.remove("NS::Box", "made-1");
-    discover();
-  }
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    if (!std::holds_alternative<CreateJob>(job.operation)) return {};
-    static_cast<void>(system.change(job));
-    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
-  };
-  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
-    const auto* status = std::get_if<StatusJob>(&job.operation);
-    if (status == nullptr) return {};
-    CHECK(status->native_id.empty());
-    const auto made = thing(wanted["properties"]["name"]).dump();
-    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-2", {}, made, {}});
-  };
-  CHECK(apply(stack({wanted}))["state"] == "complete");
-  CHECK(worker().asked<StatusJob>().size() == 1);
-  CHECK(listed("NS::Box") == Strings{"made-2"});
-}
-
-TEST_CASE_METHOD(Commands, "a change that never shows is found out") {
-  start_discovered();
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    auto result = system.change(job);
-    edit("a", "size", 7);
-    auto& done = std::get<MutationResult>(result);
-    done.properties = thing("a").dump();
-    return result;
-  };
-  const auto failed = apply(stack({box("a", {{"size", 3}})}));
-  CHECK(result_of(failed, "a") == "failed NOT_STABILIZED");
-  CHECK_THAT(message_of(failed, "a"), Contains("/size was declared 3 and is 7"));
-  CHECK(worker().asked<CreateJob>().size() == 1);
-  CHECK(api("resources", {{"drifted", true}})["items"].size() == 1);
-}
-
-TEST_CASE_METHOD(Commands, "what was made is not made again by a coordinator that takes over while it is looked at") {
-  start_discovered();
-  system.knows_keys = false;
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    auto result = system.change(job);
-    std::get<MutationResult>(result).properties = R"({"name":"a","size":7})";  // it shows late
-    return result;
-  };
-  const auto id = begin(stack({box("a", {{"size", 3}})}));
-  wait_until([&] { return count() == 1 && !worker().asked<CreateJob>().empty(); });
-  advance(Millis(10));
-  REQUIRE(api("command", {{"command", id}})["state"] == "running");
-  restart();
-  CHECK(end_of(id)["state"] == "complete");
-  CHECK(worker().asked<CreateJob>().size() == 1);
-  CHECK(count() == 1);
-}
-
-TEST_CASE_METHOD(Commands, "what is there and not ours is no success") {
-  start_discovered();
-  system.add("NS::Box", {"theirs", R"({"name":"a"})", "u", ""});
-  const auto failed = apply(stack({box("a")}));
-  CHECK(result_of(failed, "a") == "failed ALREADY_EXISTS");
-  CHECK_THAT(message_of(failed, "a"), Contains("muster discover"));
-  discover();
-  const auto before = row("NS::Box", "theirs").id;
-  CHECK(apply(stack({box("a")}))["state"] == "complete");
-  CHECK(row("NS::Box", "theirs").id == before);
-  CHECK(row("NS::Box", "theirs").managed);
-  CHECK(count() == 1);
-}
-
-TEST_CASE_METHOD(Commands, "a command can be cancelled") {
+TEST_CASE_METHOD(CommandsFixture, "a command can be cancelled") {
   start_discovered();
   worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
   const auto id = begin(stack({box("a"), linked("b", "a")}));
@@ -585,7 +146,7 @@ TEST_CASE_METHOD(Commands, "a command can be cancelled") {
   }
 }
 
-TEST_CASE_METHOD(Commands, "drift is told, field by field, and handled as declared") {
+TEST_CASE_METHOD(CommandsFixture, "drift is told, field by field, and handled as declared") {
   start_discovered();
   auto declared = box("a", {{"size", 3}});
   const std::string on_drift = GENERATE("alert", "observe", "revert", "absorb");
@@ -611,7 +172,7 @@ TEST_CASE_METHOD(Commands, "drift is told, field by field, and handled as declar
   CHECK(next["update"] == (on_drift == "revert" ? 0 : 1));
 }
 
-TEST_CASE_METHOD(Commands, "what is managed and gone stays in the list as missing, and is made again") {
+TEST_CASE_METHOD(CommandsFixture, "what is managed and gone stays in the list as missing, and is made again") {
   start_discovered();
   auto declared = box("a");
   SECTION("by the next apply") {}
@@ -638,7 +199,7 @@ TEST_CASE_METHOD(Commands, "what is managed and gone stays in the list as missin
   CHECK(listed("NS::Box") == Strings{"made-2"});
 }
 
-TEST_CASE_METHOD(Commands, "an observation that was asked for before a change says nothing of it") {
+TEST_CASE_METHOD(CommandsFixture, "an observation that was asked for before a change says nothing of it") {
   start_discovered();
   apply(stack({box("a", {{"size", 1}})}));
   system.list_properties = true;
@@ -668,7 +229,7 @@ TEST_CASE_METHOD(Commands, "an observation that was asked for before a change sa
   CHECK(api("resources", {{"drifted", true}})["items"].empty());
 }
 
-TEST_CASE_METHOD(Commands, "a target that may be another system is left alone") {
+TEST_CASE_METHOD(CommandsFixture, "a target that may be another system is left alone") {
   start_discovered();
   apply(stack({box("a", {{"size", 1}})}));
   system.inspection.system = "system-2";
@@ -679,7 +240,7 @@ TEST_CASE_METHOD(Commands, "a target that may be another system is left alone") 
   CHECK(worker().asked<UpdateJob>().empty());
 }
 
-TEST_CASE_METHOD(Commands, "targets of files are kept, and leave with what stood on them") {
+TEST_CASE_METHOD(CommandsFixture, "targets of files are kept, and leave with what stood on them") {
   start_discovered();
   auto request = stack({box("a")});
   request["stacks"][0]["resources"][0]["target"] = "new";
@@ -699,7 +260,7 @@ TEST_CASE_METHOD(Commands, "targets of files are kept, and leave with what stood
   CHECK(api("targets")["items"].at(0)["state"] == "removed");
 }
 
-TEST_CASE_METHOD(Commands, "secrets travel as references and are kept as such") {
+TEST_CASE_METHOD(CommandsFixture, "secrets travel as references and are kept as such") {
   start_discovered();
   auto resource = box("a", {{"password", nullptr}});
   resource["holes"] = Json::array({{{"pointer", "/password"}, {"parts", {{{"env", "PG_PASSWORD"}}}}}});
@@ -709,4 +270,35 @@ TEST_CASE_METHOD(Commands, "secrets travel as references and are kept as such") 
   CHECK(create.properties.secrets[0].pointer == "/password");
   CHECK(create.properties.secrets[0].parts[0].kind == SecretPart::Kind::kEnv);
   CHECK(plan(stack({resource}))["nothing"] == true);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a plugin gives of write-only and secret properties is kept nowhere") {
+  start_discovered();
+  const auto leak = R"(hunter2)";
+  SECTION("in a listing, or a read") {
+    system.add("NS::Box", {"leaky", R"({"name":"leaky","password":"hunter2"})"});
+    const auto report = discover();
+    CHECK(report["state"] == "partial");
+    REQUIRE(report["problems"].size() == 1);
+    CHECK(report["problems"].at(0)["code"] == "CONTRACT");
+    CHECK_THAT(report["problems"].at(0)["message"].get<std::string>(), Contains("/password"));
+    CHECK(row("NS::Box", "leaky").properties == R"({"name":"leaky"})");
+    CHECK(discover()["scans"].at(0)["changed"] == 0);
+  }
+  SECTION("in the answer to a change") {
+    worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+      auto result = system.change(job);
+      if (auto* done = std::get_if<MutationResult>(&result); done != nullptr && !done->properties.empty()) {
+        auto properties = Json::parse(done->properties);
+        properties["password"] = leak;
+        done->properties = properties.dump();
+      }
+      return result;
+    };
+    CHECK(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
+    CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  }
+  for (const auto& verb : {"resources", "events", "commands"}) {
+    CHECK(api(verb).dump().find(leak) == std::string::npos);
+  }
 }

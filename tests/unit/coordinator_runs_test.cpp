@@ -298,8 +298,8 @@ TEST_CASE_METHOD(RunsFixture, "a request that cannot be stored is not answered a
   store = std::move(owned);
   start_discovered();
   failing.failing = true;
-  const auto reply = user->inbox() + ".unanswered";
-  user->publish({"muster.api.discover", reply, R"({"api":1})", {}}).value();
+  const auto said = Json::parse(api_text("discover", R"({"api":1})"));
+  CHECK(said["error"]["code"] == "STORE_UNAVAILABLE");
   advance(Millis(1000));
   failing.failing = false;
   advance(Millis(5000));

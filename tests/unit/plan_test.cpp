@@ -3,6 +3,7 @@
 #include <deque>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "coordinator/plan.h"
 

@@ -48,6 +48,7 @@ class StateFile {
   [[nodiscard]] std::vector<std::string> query(const std::string& sql) const {
     sqlite3* raw = nullptr;
     sqlite3_open(path.c_str(), &raw);
+    sqlite3_busy_timeout(raw, 30'000);  // the plugin may be closing the file
     std::vector<std::string> rows;
     const auto take = [](void* to, int, char** values, char**) {
       static_cast<std::vector<std::string>*>(to)->emplace_back(values[0] == nullptr ? "NULL" : values[0]);

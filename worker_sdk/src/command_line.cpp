@@ -69,6 +69,9 @@ std::variant<WorkerOptions, int> parse_command_line(int argc, const char* const*
   app.add_option("--pool", options.pool, "Pool of workers that stand in the same place")
       ->capture_default_str()
       ->check(check(valid_namespace, "pool"));
+  const auto add_file = [&app](const char* name, const char* variable, std::string& path, const char* help) {
+    app.add_option(name, path, help)->envname(variable)->check(CLI::ExistingFile);
+  };
   app.add_option("--slots", options.slots, "Jobs to run at once")->capture_default_str()->check(CLI::Range(1, 1024));
   app.add_option("--data-dir", data_dir, "Where nats.url is looked for, and what the worker keeps")
       ->envname("MUSTER_DATA_DIR")
@@ -76,25 +79,15 @@ std::variant<WorkerOptions, int> parse_command_line(int argc, const char* const*
   app.add_option("--state-dir", options.state_dir,
                  "Where results of changes wait until a coordinator has them; else `workers` in the data directory")
       ->envname("MUSTER_STATE_DIR");
-  app.add_option("--creds", options.nats.creds, "NATS credentials file")
-      ->envname("MUSTER_NATS_CREDS")
-      ->check(CLI::ExistingFile);
-  app.add_option("--nkey-seed", options.nats.nkey_seed, "File with an NKey seed")
-      ->envname("MUSTER_NATS_NKEY_SEED")
-      ->check(CLI::ExistingFile);
+  add_file("--creds", "MUSTER_NATS_CREDS", options.nats.creds, "NATS credentials file");
+  add_file("--nkey-seed", "MUSTER_NATS_NKEY_SEED", options.nats.nkey_seed, "File with an NKey seed");
   app.add_option("--inbox", options.nats.inbox, "What the subjects begin with on which answers come")
       ->envname("MUSTER_NATS_INBOX")
       ->capture_default_str()
       ->check(check(valid_prefix, "inbox"));
-  app.add_option("--tls-ca", options.nats.tls_ca, "PEM file of the certificate authority")
-      ->envname("MUSTER_NATS_TLS_CA")
-      ->check(CLI::ExistingFile);
-  app.add_option("--tls-cert", options.nats.tls_cert, "PEM file of the client certificate")
-      ->envname("MUSTER_NATS_TLS_CERT")
-      ->check(CLI::ExistingFile);
-  app.add_option("--tls-key", options.nats.tls_key, "PEM file of its key")
-      ->envname("MUSTER_NATS_TLS_KEY")
-      ->check(CLI::ExistingFile);
+  add_file("--tls-ca", "MUSTER_NATS_TLS_CA", options.nats.tls_ca, "PEM file of the certificate authority");
+  add_file("--tls-cert", "MUSTER_NATS_TLS_CERT", options.nats.tls_cert, "PEM file of the client certificate");
+  add_file("--tls-key", "MUSTER_NATS_TLS_KEY", options.nats.tls_key, "PEM file of its key");
   app.add_option("--allow-env", options.secrets.env, "Variables that configuration may refer to; * matches any text");
   app.add_option("--allow-file", options.secrets.files,
                  "Files, or directories with files, that configuration may refer to");

@@ -1,6 +1,5 @@
 #include "worker_core.h"
 
-#include <sodium.h>
 #include <spdlog/logger.h>
 
 #include <algorithm>
@@ -10,6 +9,8 @@
 
 #include "replies.h"
 #include "schema/codec.h"
+#include "schema/mutation.h"
+#include "worker_sdk/bus/digest.h"
 
 namespace muster {
 namespace {
@@ -38,14 +39,6 @@ constexpr Millis kTakeOverInterval{30'000};
 constexpr const char* kAckSubject = ".ack.";  // below the inbox; then the token
 constexpr std::size_t kMaxUnacked = 1000;
 constexpr std::size_t kMaxUnackedBytes = 64 * 1024 * 1024;
-
-std::string sha256_hex(std::string_view bytes) {
-  unsigned char hash[crypto_hash_sha256_BYTES];
-  crypto_hash_sha256(hash, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  char hex[crypto_hash_sha256_BYTES * 2 + 1];
-  sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
-  return hex;
-}
 
 /// std::erase_if hands its predicate constant entries; these predicates act on them.
 template <typename Slots, typename Predicate>
@@ -382,7 +375,7 @@ void WorkerCore::on_job(const Message& message, TimePoint now) {
   if (message.reply.empty()) return malformed("job", invalid_request("no reply subject"), now);
   auto job = std::make_shared<const Job>(std::move(*decoded));
   const std::string reply(message.reply);
-  if (!remember(job->token)) {
+  if (!remember(job->token) && !MUSTER_MUTATION("run-duplicates")) {
     ++counters_.duplicates;
     return;
   }
@@ -404,7 +397,7 @@ void WorkerCore::on_job(const Message& message, TimePoint now) {
   slot.reply = reply;
   slot.received = now;
   slot.deadline = now + job->deadline;
-  if (is_mutation(job->operation)) {
+  if (is_mutation(job->operation) && !MUSTER_MUTATION("act-without-go")) {
     slot.phase = Slot::Phase::kClaimed;
     accept(slot);
   } else {
@@ -496,7 +489,7 @@ void WorkerCore::complete(const Token& token, Outcome outcome, TimePoint now) {
     log_->log(bug ? spdlog::level::warn : spdlog::level::debug, "job={} token={} failed code={}: {}",
               slot.job->id.value, token.value, errc_name(error->code), error->message);
   }
-  if (is_mutation(slot.job->operation)) {  // evidence, however late
+  if (is_mutation(slot.job->operation) && !MUSTER_MUTATION("send-results-once")) {  // evidence, however late
     const JobReply reply = reply_of(*slot.job, options_.id, outcome);
     send(keep(envelope(reply), encode(reply)), slot.reply, now);
   } else if (slot.phase == Slot::Phase::kRunning) {
@@ -604,6 +597,7 @@ void WorkerCore::hurry(TimePoint now) {
 }
 
 void WorkerCore::take_over(TimePoint now) {
+  if (MUSTER_MUTATION("ignore-journal")) return;
   take_over_at_ = now + kTakeOverInterval;
   const Journal::Room room{kMaxUnacked - std::min(kMaxUnacked, unacked_.size()),
                            kMaxUnackedBytes - std::min(kMaxUnackedBytes, unacked_bytes_)};

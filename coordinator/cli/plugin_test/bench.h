@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/cli/plugin_test_fleet.h"
-#include "coordinator/cli/plugin_test_input.h"
+#include "coordinator/cli/plugin_test/fleet.h"
+#include "coordinator/cli/plugin_test/input.h"
 #include "coordinator/property_rules.h"
 
 namespace muster::cli::conformance {

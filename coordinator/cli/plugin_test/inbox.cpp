@@ -1,12 +1,10 @@
 // What workers say to the fleet of `muster plugin test`.
 
 #include <algorithm>
-#include <array>
 
-#include <sodium.h>
-
-#include "coordinator/cli/plugin_test_fleet.h"
+#include "coordinator/cli/plugin_test/fleet.h"
 #include "schema/codec.h"
+#include "worker_sdk/bus/digest.h"
 
 namespace muster::cli::conformance {
 namespace {
@@ -16,15 +14,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kBatch = 256;
 constexpr Millis kBusyPause{50};
 constexpr std::size_t kLogLines = 200;
-
-std::string sha256_hex(std::string_view bytes) {
-  std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
-  crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  std::string text(2 * digest.size() + 1, '\0');
-  sodium_bin2hex(text.data(), text.size(), digest.data(), digest.size());
-  text.pop_back();
-  return text;
-}
 
 }  // namespace
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "coordinator/cli/plugin_test_checks.h"
-#include "coordinator/cli/plugin_test_plan.h"
+#include "coordinator/cli/plugin_test/checks.h"
+#include "coordinator/cli/plugin_test/plan.h"
 #include "coordinator/difference.h"
 #include "coordinator/filter.h"
 #include "coordinator/registry.h"
@@ -31,6 +31,18 @@ std::vector<std::string> Case::difference(const Object& object) const {
                                   Json::parse(object.declared.json), pointers_of(object.declared));
   for (const auto& change : difference.patch) texts.push_back(change.dump());
   return texts;
+}
+
+Below Case::other_parent() const {
+  if (type.parent.empty()) throw CheckSkipped("the type has no parent");
+  const auto* const parent = bench.fixture(fixture.parent);
+  if (parent == nullptr) throw CheckSkipped("the fixture's parent is no fixture");
+  if (parent->many < 2) throw CheckSkipped("there can be only one parent");
+  Below below{bench.make(*parent, scope), scope};
+  for (auto& each : below.scope.objects) {
+    if (each.fixture == parent) each = below.parent;
+  }
+  return below;
 }
 
 std::string check_manifest(Bench& bench) {

@@ -1,4 +1,4 @@
-#include "coordinator/cli/plugin_test_input.h"
+#include "coordinator/cli/plugin_test/input.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "coordinator/cli/plugin_test_report.h"
+#include "coordinator/cli/plugin_test/report.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "coordinator/cli/plugin_test.h"
+#include "coordinator/cli/plugin_test/plugin_test.h"
 
 #include <stdlib.h>
 
@@ -8,9 +8,9 @@
 
 #include "coordinator/cli/local_verbs.h"
 #include "coordinator/cli/plugin_path.h"
-#include "coordinator/cli/plugin_test_checks.h"
-#include "coordinator/cli/plugin_test_plan.h"
-#include "coordinator/cli/plugin_test_report.h"
+#include "coordinator/cli/plugin_test/checks.h"
+#include "coordinator/cli/plugin_test/plan.h"
+#include "coordinator/cli/plugin_test/report.h"
 #include "coordinator/difference.h"
 #include "coordinator/registry.h"
 #include "coordinator/schema_check.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "coordinator/canonical.h"
-#include "coordinator/cli/plugin_test_checks.h"
-#include "coordinator/cli/plugin_test_plan.h"
+#include "coordinator/cli/plugin_test/checks.h"
+#include "coordinator/cli/plugin_test/plan.h"
 #include "coordinator/difference.h"
 
 namespace muster::cli::conformance {

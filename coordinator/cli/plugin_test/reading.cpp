@@ -4,8 +4,8 @@
 #include <set>
 
 #include "coordinator/canonical.h"
-#include "coordinator/cli/plugin_test_bench.h"
-#include "coordinator/cli/plugin_test_plan.h"
+#include "coordinator/cli/plugin_test/bench.h"
+#include "coordinator/cli/plugin_test/plan.h"
 #include "coordinator/difference.h"
 
 namespace muster::cli::conformance {

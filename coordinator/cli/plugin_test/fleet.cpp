@@ -1,4 +1,4 @@
-#include "coordinator/cli/plugin_test_fleet.h"
+#include "coordinator/cli/plugin_test/fleet.h"
 
 #include <csignal>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "coordinator/cli/plugin_test_checks.h"
+#include "coordinator/cli/plugin_test/checks.h"
 
 namespace muster::cli::conformance {
 namespace {
@@ -191,16 +191,8 @@ std::string check_wrong_type(const Case& it) {
 }
 
 std::string check_missing_parent(const Case& it) {
-  if (it.type.parent.empty()) throw CheckSkipped("the type has no parent");
-  const auto* parent = it.bench.fixture(it.fixture.parent);
-  if (parent == nullptr) throw CheckSkipped("the fixture's parent is no fixture");
-  if (parent->many < 2) throw CheckSkipped("there can be only one parent");
+  auto [gone, other] = it.other_parent();
   auto& bench = it.bench;
-  Scope other = it.scope;
-  auto gone = bench.make(*parent, it.scope);
-  for (auto& each : other.objects) {
-    if (each.fixture == parent) each = gone;
-  }
   auto object = bench.draft(it.fixture, other);
   bench.remove(gone);
   bench.must_be_gone(gone);

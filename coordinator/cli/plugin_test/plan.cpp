@@ -1,4 +1,5 @@
-#include "coordinator/cli/plugin_test_plan.h"
+#include "coordinator/cli/plugin_test/plan.h"
+#include "coordinator/claim.h"
 
 #include <nlohmann/json.hpp>
 

@@ -3,9 +3,15 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/cli/plugin_test_bench.h"
+#include "coordinator/cli/plugin_test/bench.h"
 
 namespace muster::cli::conformance {
+
+/// An object, and the scope in which others are made below it.
+struct Below {
+  Object parent;
+  Scope scope;
+};
 
 /// What a type's checks work on.
 struct Case {
@@ -16,6 +22,7 @@ struct Case {
   [[nodiscard]] bool can(Operation operation) const;
   void need(Operation operation) const;  // throws CheckSkipped
   [[nodiscard]] std::vector<std::string> difference(const Object& object) const;
+  [[nodiscard]] Below other_parent() const;  // a second one, made for it; throws CheckSkipped where there can be none
 };
 
 /// One row of the report. The function returns what was seen; it throws CheckFailed, CheckSkipped and Stopped.
@@ -26,7 +33,7 @@ struct Check {
 
 // Each makes its own objects and deletes them; what it leaves when it fails is deleted after it.
 
-// plugin_test_life.cpp: one object from its creation to its end
+// life.cpp: one object from its creation to its end
 std::string check_create(const Case& it);
 std::string check_plan(const Case& it);
 std::string check_update(const Case& it);
@@ -37,7 +44,7 @@ std::string check_edit(const Case& it);
 std::string check_remove(const Case& it);
 std::string check_write_only(const Case& it);
 
-// plugin_test_lists.cpp: many objects, parents and systems
+// lists.cpp: many objects, parents and systems
 std::string check_unknown(const Case& it);
 std::string check_list(const Case& it);
 std::string check_children(const Case& it);
@@ -47,7 +54,7 @@ std::string check_many(const Case& it);
 /// Of a root type: what is there before anything is made.
 std::string check_inventory(Bench& bench, const TypeDescriptor& type);
 
-// plugin_test_trouble.cpp: what goes wrong
+// trouble.cpp: what goes wrong
 std::string check_same_key(const Case& it);
 std::string check_killed(const Case& it);
 std::string check_claim(const Case& it);
@@ -55,7 +62,7 @@ std::string check_cancel(const Case& it);
 std::string check_wrong_type(const Case& it);
 std::string check_missing_parent(const Case& it);
 
-// plugin_test_plugin.cpp: the plugin as a whole
+// plugin.cpp: the plugin as a whole
 bool is_root(const TypeDescriptor& type);  // objects of it are listed below nothing
 std::string check_manifest(Bench& bench);
 std::string check_examples(const TypeDescriptor& type);

@@ -1,9 +1,9 @@
-#include "coordinator/cli/plugin_test_bench.h"
+#include "coordinator/cli/plugin_test/bench.h"
 
 #include <algorithm>
 
 #include "coordinator/canonical.h"
-#include "coordinator/cli/plugin_test_plan.h"
+#include "coordinator/cli/plugin_test/plan.h"
 #include "coordinator/difference.h"
 #include "coordinator/references.h"
 #include "coordinator/store.h"

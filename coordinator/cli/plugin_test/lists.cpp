@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "coordinator/cli/plugin_test_checks.h"
+#include "coordinator/cli/plugin_test/checks.h"
 
 namespace muster::cli::conformance {
 namespace {
@@ -181,16 +181,8 @@ std::string check_inventory(Bench& bench, const TypeDescriptor& type) {
 }
 
 std::string check_children(const Case& it) {
-  if (it.type.parent.empty()) throw CheckSkipped("the type has no parent");
-  const auto* parent = it.bench.fixture(it.fixture.parent);
-  if (parent == nullptr) throw CheckSkipped("the fixture's parent is no fixture");
-  if (parent->many < 2) throw CheckSkipped("there can be only one parent");
+  auto [second, other] = it.other_parent();
   auto& bench = it.bench;
-  Scope other = it.scope;
-  auto second = bench.make(*parent, it.scope);
-  for (auto& each : other.objects) {
-    if (each.fixture == parent) each = second;
-  }
   auto child = bench.make(it.fixture, it.scope);
   auto stranger = bench.make(it.fixture, other);
   const auto ids = ids_of(bench.siblings(child));

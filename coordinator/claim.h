@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "coordinator/declaration.h"
+#include "coordinator/property_rules.h"
+
+namespace muster {
+
+/// A resource as its row keeps what it was last applied as, its claim: DeclaredResource as JSON, with digests for
+/// write-only values.
+/// `digest`   the same for the same value, and of no use to a thief
+JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
+                    const std::function<std::string(const std::string&)>& digest);
+
+/// What a claim says; none where it is empty or not ours.
+std::optional<DeclaredResource> claimed(const JsonText& claim);
+
+/// Whether properties, as text, may hold some that cannot be read back.
+bool may_hold_unread(const PropertyRule& rules, const JsonText& properties);
+
+}  // namespace muster

@@ -1,0 +1,283 @@
+#include "coordinator/cli/plugin_keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::cli {
+namespace {
+
+constexpr Millis kDrainPatience{12'000};   // the SDK ends within 10 s
+constexpr Millis kAcceptPatience{90'000};  // the SDK gives a plugin 60 s to initialize
+constexpr Millis kLostPatience{5000};
+
+}  // namespace
+
+bool PluginKeeper::runs(const Edition& edition) {
+  return std::any_of(edition.seats.begin(), edition.seats.end(),
+                     [](const Seat& seat) { return seat.process.has_value(); });
+}
+
+bool PluginKeeper::may_start(const Edition& edition) const {
+  return edition.quarantine.empty() && (refusal_.empty() || refused_ != edition.version);
+}
+
+void PluginKeeper::leave(Seat& seat) {
+  if (seat.process) leaving_.push_back({seat.process->pid, TimePoint::max(), false, seat.process->killed});
+  seat.process.reset();
+}
+
+void PluginKeeper::retire(Edition& edition) {
+  for (Seat& seat : edition.seats) leave(seat);
+}
+
+void PluginKeeper::scale(std::size_t count) {
+  if (count > count_)
+    notices_.push_back("jobs wait: " + std::to_string(count) + " processes instead of " + std::to_string(count_));
+  if (count < count_)
+    notices_.push_back("slots stay free: " + std::to_string(count) + " processes instead of " + std::to_string(count_));
+  count_ = count;
+  for (auto* edition : {&serving_, &next_}) {
+    if (!*edition) continue;
+    auto& seats = (*edition)->seats;
+    for (auto i = seats.size(); i-- > 0 && seats.size() > count;) {
+      if (seats[i].process && seats[i].process->jobs > 0) continue;
+      leave(seats[i]);
+      seats.erase(seats.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    if (seats.size() < count) seats.resize(count);
+  }
+}
+
+void PluginKeeper::want(const std::string& version) {
+  refusal_.clear();
+  if (next_ && next_->version == version) return;
+  if (next_) retire(*next_);
+  next_.reset();
+  if (serving_ && serving_->version == version) return;
+  Edition fresh{version, std::vector<Seat>(count_), {}};
+  if (serving_ && runs(*serving_)) {
+    notices_.emplace_back("a new version: it takes over when a coordinator has accepted it");
+    next_ = std::move(fresh);
+  } else {
+    serving_ = std::move(fresh);
+  }
+}
+
+void PluginKeeper::refuse(const std::string& version, const std::string& reason) {
+  if (refused_ == version && refusal_ == reason) return;
+  refused_ = version;
+  refusal_ = reason;
+  if (next_) retire(*next_);
+  next_.reset();
+  const bool goes_on = serving_ && runs(*serving_);
+  notices_.push_back("is not started: " + reason + (goes_on ? "; what runs goes on" : ""));
+}
+
+void PluginKeeper::remove() {
+  refusal_.clear();
+  if (!serving_ && !next_) return;
+  for (auto* edition : {&serving_, &next_}) {
+    if (*edition) retire(**edition);
+    edition->reset();
+  }
+  notices_.emplace_back(leaving_.empty() ? "its file is gone" : "its file is gone: drains");
+}
+
+void PluginKeeper::forgive() {
+  for (auto* edition : {&serving_, &next_}) {
+    if (!*edition || (*edition)->quarantine.empty()) continue;
+    (*edition)->quarantine.clear();
+    for (Seat& seat : (*edition)->seats) seat.restarts = {};
+    notices_.emplace_back("is tried again");
+  }
+}
+
+void PluginKeeper::take_over(TimePoint now) {
+  if (!next_ || !next_->quarantine.empty()) return;
+  bool all = true;
+  for (const Seat& seat : next_->seats) {
+    all = all && seat.process && seat.process->accepted;
+    if (!seat.process || seat.process->accepted || now - seat.process->started < kAcceptPatience) continue;
+    next_->quarantine = "no coordinator accepted it within 90 s";
+    notices_.push_back("the new version is quarantined: " + next_->quarantine + "; the one before goes on");
+    retire(*next_);
+    return;
+  }
+  if (!all) return;
+  notices_.emplace_back("the new version has taken over, the one before drains");
+  if (serving_) retire(*serving_);
+  serving_ = std::exchange(next_, std::nullopt);
+}
+
+PluginKeeper::Actions PluginKeeper::decide(TimePoint now) {
+  Actions actions;
+  take_over(now);
+  for (auto* edition : {&serving_, &next_}) {
+    if (!*edition) continue;
+    for (std::size_t i = 0; i < (*edition)->seats.size(); ++i) {
+      Seat& seat = (*edition)->seats[i];
+      if (seat.process && seat.process->killed && !std::exchange(seat.process->told, true)) {
+        actions.kills.push_back(seat.process->pid);
+      }
+      if (!seat.process && may_start(**edition) && seat.restarts.next_start() <= now) {
+        actions.starts.push_back({(*edition)->version, i});
+      }
+    }
+  }
+  for (Leaving& one : leaving_) {
+    if (!std::exchange(one.told, true)) {
+      one.kill_at = now + kDrainPatience;
+      actions.drains.push_back(one.pid);
+    } else if (now >= one.kill_at && !std::exchange(one.killed, true)) {
+      notices_.emplace_back("does not drain: killed");
+      actions.kills.push_back(one.pid);
+    }
+  }
+  return actions;
+}
+
+TimePoint PluginKeeper::next_due() const {
+  TimePoint due = TimePoint::max();
+  for (const auto* edition : {&serving_, &next_}) {
+    if (!*edition || !may_start(**edition)) continue;
+    for (const Seat& seat : (*edition)->seats) {
+      if (!seat.process) due = std::min(due, seat.restarts.next_start());
+      if (edition == &next_ && seat.process) due = std::min(due, seat.process->started + kAcceptPatience);
+    }
+  }
+  for (const Leaving& one : leaving_) {
+    if (!one.killed) due = std::min(due, one.told ? one.kill_at : TimePoint{});
+  }
+  return due;
+}
+
+std::optional<PluginKeeper::Edition>* PluginKeeper::edition_of(const std::string& version) {
+  for (auto* edition : {&serving_, &next_}) {
+    if (*edition && (*edition)->version == version) return edition;
+  }
+  return nullptr;
+}
+
+void PluginKeeper::started(const Start& start, pid_t pid, TimePoint now) {
+  if (auto* edition = edition_of(start.version)) (*edition)->seats.at(start.seat).process = Process{pid, now};
+}
+
+void PluginKeeper::not_started(const Start& start, const std::string& why, TimePoint now) {
+  auto* edition = edition_of(start.version);
+  if (edition != nullptr) settle(**edition, (*edition)->seats.at(start.seat), Millis{0}, why, now);
+}
+
+void PluginKeeper::settle(Edition& edition, Seat& seat, Millis ran, const std::string& how, TimePoint now) {
+  ++restarts_;
+  seat.restarts.ended(ran, now);
+  if (!may_start(edition)) {
+    notices_.push_back(how);
+    return;
+  }
+  if (!seat.restarts.hopeless()) {
+    notices_.push_back(how + "; starts again in " + std::to_string(seat.restarts.back_off().count()) + " ms");
+    return;
+  }
+  const bool is_next = next_ && &*next_ == &edition;
+  edition.quarantine = "ended 5 times within 60 s, at last: " + how;
+  notices_.push_back((is_next ? "the new version is quarantined: " : "quarantined: ") + edition.quarantine +
+                     (is_next ? "; the one before goes on" : "") + "; tried again when the file changes, or on SIGHUP");
+  if (is_next) retire(edition);
+}
+
+void PluginKeeper::ended(pid_t pid, const std::string& how, TimePoint now) {
+  if (std::erase_if(leaving_, [&](const Leaving& one) { return one.pid == pid; }) > 0) {
+    notices_.push_back(how + (how == "exited with status 0" ? ": drained" : ""));
+    return;
+  }
+  for (auto* edition : {&serving_, &next_}) {
+    if (!*edition) continue;
+    for (Seat& seat : (*edition)->seats) {
+      if (!seat.process || seat.process->pid != pid) continue;
+      const Process process = *std::exchange(seat.process, std::nullopt);
+      settle(**edition, seat, std::chrono::duration_cast<Millis>(now - process.started),
+             process.killed ? "did not answer any more: killed" : how, now);
+      return;
+    }
+  }
+}
+
+template <typename Use>
+void PluginKeeper::each_process(Use use) {
+  for (auto* edition : {&serving_, &next_}) {
+    if (!*edition) continue;
+    for (Seat& seat : (*edition)->seats) {
+      if (seat.process) use(*seat.process);
+    }
+  }
+}
+
+void PluginKeeper::accepted(pid_t pid) {
+  each_process([&](Process& process) {
+    if (process.pid != pid) return;
+    process.accepted = true;
+    process.lost.reset();
+  });
+}
+
+void PluginKeeper::has_jobs(pid_t pid, std::size_t jobs) {
+  each_process([&](Process& process) {
+    if (process.pid == pid) process.jobs = jobs;
+  });
+}
+
+void PluginKeeper::lost(pid_t pid, TimePoint now) {
+  each_process([&](Process& process) {
+    if (process.pid != pid || !process.accepted) return;
+    if (!process.lost) process.lost = now;
+    process.killed = process.killed || now - *process.lost >= kLostPatience;
+  });
+}
+
+void PluginKeeper::trust(TimePoint started_before) {
+  each_process([&](Process& process) { process.accepted = process.accepted || process.started < started_before; });
+}
+
+PluginKeeper::Status PluginKeeper::status() const {
+  Status status;
+  status.restarts = restarts_;
+  bool accepted = false;
+  for (const auto* edition : {&serving_, &next_}) {
+    if (!*edition) continue;
+    if (status.reason.empty()) status.reason = (*edition)->quarantine;
+    for (const Seat& seat : (*edition)->seats) {
+      if (!seat.process) continue;
+      accepted = accepted || seat.process->accepted;
+      status.processes.push_back(seat.process->pid);
+    }
+  }
+  if (!refusal_.empty()) status.reason = refusal_;
+  const bool wanted = serving_ || next_;
+  status.state = !status.reason.empty()      ? State::kQuarantined
+                 : accepted                  ? State::kRunning
+                 : !status.processes.empty() ? State::kStarting
+                 : wanted                    ? State::kWaiting
+                                             : State::kDraining;
+  return status;
+}
+
+bool PluginKeeper::runs(pid_t pid) const {
+  const auto pids = status().processes;
+  return std::find(pids.begin(), pids.end(), pid) != pids.end();
+}
+
+bool PluginKeeper::awaits() const {
+  for (const auto* edition : {&serving_, &next_}) {
+    if (!*edition) continue;
+    for (const Seat& seat : (*edition)->seats) {
+      if (seat.process && (!seat.process->accepted || seat.process->lost)) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<std::string> PluginKeeper::take_notices() {
+  return std::exchange(notices_, {});
+}
+
+}  // namespace muster::cli

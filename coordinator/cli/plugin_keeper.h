@@ -1,0 +1,129 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/cli/restarts.h"
+
+namespace muster::cli {
+
+/// Decides for one plugin which of its processes to start, to drain and to kill. Knows versions as texts and processes
+/// by their ids; touches neither. Time is passed in.
+///
+/// A version that is new is started beside the one that serves; when all of its processes are accepted by a coordinator
+/// it takes over and the others drain. One that keeps dying is quarantined: not started again until the file changes or
+/// somebody asks (forgive()).
+class PluginKeeper {
+ public:
+  /// `count`   processes of one version, 0..256
+  explicit PluginKeeper(std::size_t count) : count_(count) {}
+
+  // What there is to run.
+  void want(const std::string& version);
+  /// That version is there and must not be started: what runs goes on.
+  void refuse(const std::string& version, const std::string& reason);
+  /// There is nothing any more: all of it drains.
+  void remove();
+  /// Tries again what was quarantined.
+  void forgive();
+  /// So many processes of one version from now on. Of more than that, those leave that have no jobs, now or at a later
+  /// call.
+  void scale(std::size_t count);
+
+  struct Start {
+    std::string version;
+    std::size_t seat = 0;  // 0..count-1
+  };
+  struct Actions {
+    std::vector<Start> starts;  // each is answered with started() or not_started()
+    std::vector<pid_t> drains;  // SIGTERM
+    std::vector<pid_t> kills;   // SIGKILL
+  };
+  [[nodiscard]] Actions decide(TimePoint now);
+  /// When decide() has something to do even if nothing happens.
+  [[nodiscard]] TimePoint next_due() const;
+
+  // What happens to processes.
+  void started(const Start& start, pid_t pid, TimePoint now);
+  void not_started(const Start& start, const std::string& why, TimePoint now);
+  /// `how`   `exited with status 1`
+  void ended(pid_t pid, const std::string& how, TimePoint now);
+  /// A coordinator counts it among its workers.
+  void accepted(pid_t pid);
+  /// How many jobs the coordinator knows it to have.
+  void has_jobs(pid_t pid, std::size_t jobs);
+  /// A coordinator that had accepted it does not hear from it: killed and started again when that is still so 5 s
+  /// later.
+  void lost(pid_t pid, TimePoint now);
+  /// No coordinator answers who could accept them: what was started before that counts as accepted.
+  void trust(TimePoint started_before);
+
+  enum class State { kStarting, kRunning, kWaiting, kQuarantined, kDraining };
+  struct Status {
+    State state = State::kWaiting;
+    std::string reason;  // of kQuarantined
+    int restarts = 0;
+    std::vector<pid_t> processes;  // that are to serve
+    bool operator==(const Status&) const = default;
+  };
+  [[nodiscard]] Status status() const;
+  /// Whether it waits for what a coordinator says of some of its processes.
+  [[nodiscard]] bool awaits() const;
+  /// Whether it may ask for that version to be started.
+  [[nodiscard]] bool uses(const std::string& version) { return edition_of(version) != nullptr; }
+  [[nodiscard]] bool runs(pid_t pid) const;
+  /// Whether nothing runs and nothing is to.
+  [[nodiscard]] bool over() const { return !serving_ && !next_ && leaving_.empty() && refusal_.empty(); }
+
+  /// What its operator should read, since the last call.
+  [[nodiscard]] std::vector<std::string> take_notices();
+
+ private:
+  struct Process {
+    pid_t pid = 0;
+    TimePoint started;
+    bool accepted = false;
+    std::size_t jobs = 0;
+    std::optional<TimePoint> lost{};
+    bool killed = false;  // as it was lost for too long
+    bool told = false;    // decide() has said so
+  };
+  struct Seat {
+    Restarts restarts;
+    std::optional<Process> process;
+  };
+  struct Edition {
+    std::string version;
+    std::vector<Seat> seats;
+    std::string quarantine;  // why it is not started any more; empty: it is
+  };
+  struct Leaving {
+    pid_t pid = 0;
+    TimePoint kill_at = TimePoint::max();
+    bool told = false;
+    bool killed = false;
+  };
+
+  static bool runs(const Edition& edition);
+  [[nodiscard]] bool may_start(const Edition& edition) const;
+  std::optional<Edition>* edition_of(const std::string& version);
+  template <typename Use>
+  void each_process(Use use);
+  void leave(Seat& seat);         // its process drains
+  void retire(Edition& edition);  // all of them do
+  void settle(Edition& edition, Seat& seat, Millis ran, const std::string& how, TimePoint now);
+  void take_over(TimePoint now);
+
+  std::size_t count_;
+  std::optional<Edition> serving_;
+  std::optional<Edition> next_;    // is to take over
+  std::string refused_, refusal_;  // a version, and why it must not be started
+  std::vector<Leaving> leaving_;
+  int restarts_ = 0;
+  std::vector<std::string> notices_;
+};
+
+}  // namespace muster::cli

@@ -1,0 +1,130 @@
+#include "coordinator/cli/plugin_reports.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include <spdlog/logger.h>
+
+#include "coordinator/cli/output.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr Millis kEvery{5000};
+constexpr Millis kSoon{1000};          // while something depends on the answer
+constexpr Millis kScaling{2000};       // where the number of workers depends on it
+constexpr Millis kPatience{1000};      // for one answer
+constexpr Millis kAnswerless{30'000};  // then nobody is waited for any more
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+const char* state_name(PluginKeeper::State state) {
+  static constexpr std::array kNames{"starting", "running", "waiting", "quarantined", "draining"};
+  return kNames.at(static_cast<std::size_t>(state));
+}
+
+}  // namespace
+
+Json supervise_request(const std::string& supervisor, const std::string& host,
+                       const std::vector<PluginHost::Plugin>& plugins) {
+  Json request{{"supervisor", supervisor}, {"host", host}, {"plugins", Json::array()}};
+  for (const PluginHost::Plugin& plugin : plugins) {
+    request["plugins"].push_back({{"plugin", plugin.name},
+                                  {"path", plugin.path},
+                                  {"state", state_name(plugin.status.state)},
+                                  {"reason", plugin.status.reason},
+                                  {"restarts", plugin.status.restarts},
+                                  {"workers", plugin.status.processes}});
+  }
+  return request;
+}
+
+std::vector<WorkerNews> worker_news(const Json& answer) {
+  const auto number = [](const Json& object, const char* name) -> std::size_t {
+    const auto it = object.find(name);
+    return it != object.end() && it->is_number_unsigned() ? it->get<std::size_t>() : 0;
+  };
+  std::map<std::pair<std::string, std::string>, Demand> demands;
+  for (const Json& pool : answer.value("pools", Json::array())) {
+    demands[{field(pool, "namespace"), field(pool, "pool")}] = {
+        number(pool, "slots"), number(pool, "busy"), number(pool, "queued"),
+        Millis(static_cast<Millis::rep>(number(pool, "wait_ms")))};
+  }
+  std::vector<WorkerNews> all;
+  for (const Json& worker : answer.value("workers", Json::array())) {
+    WorkerNews news;
+    news.pid = static_cast<pid_t>(number(worker, "pid"));
+    news.lost = field(worker, "state") == "lost";
+    news.jobs = number(worker, "jobs");
+    const auto demand = demands.find({field(worker, "namespace"), field(worker, "pool")});
+    if (demand != demands.end()) news.demand = demand->second;
+    if (news.pid > 0) all.push_back(news);
+  }
+  return all;
+}
+
+PluginReports::PluginReports(const Config& config, std::function<void()> wake)
+    : host_(host_name()),
+      supervisor_(host_ + ":" + std::to_string(getpid())),
+      wake_(std::move(wake)),
+      answered_(std::chrono::steady_clock::now()),
+      thread_([this, config](const std::stop_token& stop) { talk(stop, config); }) {}
+
+PluginReports::~PluginReports() = default;
+
+void PluginReports::talk(const std::stop_token& stop, const Config& config) {
+  NatsOptions nats = config.nats;
+  nats.name = "muster supervisor";
+  std::unique_ptr<Client> client;
+  while (true) {
+    std::unique_lock lock(mutex_);
+    if (!news_.wait(lock, stop, [this] { return request_.has_value(); })) return;
+    const Json request = *std::exchange(request_, std::nullopt);
+    lock.unlock();
+    if (!client) {
+      auto made = NatsClient::connect(nats, config.prefix, kPatience, std::make_shared<spdlog::logger>("supervisor"));
+      if (!made) continue;
+      client = std::move(*made);
+    }
+    const auto answer = client->ask("supervise", request);
+    if (!answer) continue;
+    lock.lock();
+    answer_ = Json::parse(*answer, nullptr, false);
+    lock.unlock();
+    wake_();
+  }
+}
+
+void PluginReports::take_answer(PluginHost& host, TimePoint now) {
+  std::unique_lock lock(mutex_);
+  const auto answer = std::exchange(answer_, std::nullopt);
+  lock.unlock();
+  if (answer && answer->is_object()) {
+    answered_ = now;
+    for (const WorkerNews& worker : worker_news(*answer)) host.heard(worker, now);
+  } else if (now - answered_ >= kAnswerless) {
+    host.trust(now - kAnswerless);
+  }
+}
+
+void PluginReports::turn(PluginHost& host, TimePoint now) {
+  take_answer(host, now);
+  auto plugins = host.plugins();
+  if (now < due_ && plugins == told_) return;
+  due_ = now + (host.awaits() ? kSoon : host.scales() ? kScaling : kEvery);
+  told_ = std::move(plugins);
+  {
+    const std::scoped_lock lock(mutex_);
+    request_ = supervise_request(supervisor_, host_, told_);
+  }
+  news_.notify_one();
+}
+
+}  // namespace muster::cli

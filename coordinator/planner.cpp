@@ -1,0 +1,470 @@
+#include <algorithm>
+#include <deque>
+#include <set>
+#include <unordered_map>
+
+#include <nlohmann/json.hpp>
+
+#include "coordinator/claim.h"
+#include "coordinator/deletions.h"
+#include "coordinator/difference.h"
+#include "coordinator/plan.h"
+#include "coordinator/references.h"
+#include "coordinator/schema_check.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kIdentity = "x-muster-identity";
+
+/// What the planner needs of a type, parsed once.
+struct TypeRules {
+  const TypeDescriptor* type = nullptr;
+  PropertyRule rules;
+  Hash128 schema_hash;
+  std::vector<std::string> identity;  // properties that tell one object from another
+  std::optional<SchemaCheck> schema;
+  [[nodiscard]] bool can(Operation operation) const {
+    return std::ranges::find(type->operations, operation) != type->operations.end();
+  }
+};
+
+/// Objects of one type on one target, by what identifies them.
+using IdentityIndex = std::unordered_map<std::string, PlanningView::Known>;
+
+class Planner {
+ public:
+  Planner(const Declaration& declaration, ApplyMode mode, PlanningView& view)
+      : declaration_(declaration), mode_(mode), view_(view) {}
+
+  PlanResult run() {
+    for (auto& known : view_.of_stack(declaration_.stack)) {
+      auto name = known.name;
+      stack_.emplace(std::move(name), std::move(known));
+    }
+    if (mode_ != ApplyMode::kDestroy) plan_declared();
+    if (mode_ != ApplyMode::kPatch && result_.mistakes.empty()) plan_leaving();
+    return std::move(result_);
+  }
+
+ private:
+  struct Node {
+    const DeclaredResource* resource = nullptr;
+    std::set<std::string> needs;  // names
+    std::vector<std::size_t> dependents;
+    std::size_t open = 0;  // needs that are not planned yet
+    std::optional<std::size_t> step;
+    const PlanningView::Known* known = nullptr;  // what there is of it
+    JsonText claim;                              // what the row is to say of it
+    bool says_so = false;                        // it says so already
+    Json values;                                 // its properties as far as they are known, for those who refer to it
+  };
+
+  void mistake(const std::string& resource, std::string message, std::string pointer = {}) {
+    result_.mistakes.push_back({declaration_.stack, resource, std::move(pointer), std::move(message)});
+  }
+
+  void plan_declared() {
+    collect();
+    if (!result_.mistakes.empty()) {  // what the schemas say beside is of use all the same
+      for (const auto& node : nodes_) {
+        const auto* rules = rules_of(node.resource->type);
+        std::vector<std::string> holes;
+        for (const auto& hole : node.resource->holes) holes.push_back(hole.pointer);
+        if (rules != nullptr) validate(*node.resource, *rules, Json::parse(node.resource->properties), holes);
+      }
+      return;
+    }
+    std::deque<std::size_t> ready;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i].open == 0) ready.push_back(i);
+    }
+    std::size_t planned = 0;
+    for (; !ready.empty(); ++planned) {
+      const auto at = ready.front();
+      ready.pop_front();
+      plan_one(nodes_[at], at);
+      for (const auto dependent : nodes_[at].dependents) {
+        if (--nodes_[dependent].open == 0) ready.push_back(dependent);
+      }
+    }
+    if (planned < nodes_.size()) mistake({}, "the references make a cycle: " + cycle());
+  }
+
+  void collect() {
+    for (const auto& resource : declaration_.resources) {
+      if (!by_name_.emplace(resource.name, nodes_.size()).second) {
+        mistake(resource.name, "the name stands twice in stack " + declaration_.stack);
+        continue;
+      }
+      auto& node = nodes_.emplace_back();
+      node.resource = &resource;
+      node.needs = resource.needs();
+      if (const auto* rules = rules_of(resource.type)) {
+        const auto mine = stack_.find(resource.name);
+        const bool same =
+            mine != stack_.end() && mine->second.type == resource.type && mine->second.target == resource.target;
+        if (same) node.known = &mine->second;
+        claim(node, *rules);
+      }
+      check(node);
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      for (const auto& need : nodes_[i].needs) {
+        const auto found = by_name_.find(need);
+        if (found == by_name_.end()) {
+          mistake(nodes_[i].resource->name, "no resource is named '" + need + "' in stack " + declaration_.stack);
+          continue;
+        }
+        ++nodes_[i].open;
+        nodes_[found->second].dependents.push_back(i);
+      }
+    }
+  }
+
+  void claim(Node& node, const TypeRules& rules) {
+    node.claim = claim_text(*node.resource, rules.rules, [&](const auto& value) { return view_.digest(value); });
+    node.says_so = says_so(node);
+  }
+
+  [[nodiscard]] bool says_so(const Node& node) const {
+    return node.known != nullptr && node.known->managed && node.known->name == node.resource->name &&
+           node.known->declared == node.claim;
+  }
+
+  void check(const Node& node) {
+    const auto& resource = *node.resource;
+    if (!view_.has_target(resource.target)) mistake(resource.name, "no target is named '" + resource.target + "'");
+    const auto* rules = rules_of(resource.type);
+    if (rules == nullptr) {
+      mistake(resource.name, "no plugin serves type '" + resource.type + "': `muster types` lists them");
+      return;
+    }
+    if (!rules->can(Operation::kCreate)) {
+      mistake(resource.name, resource.type + " cannot be created: it can only be looked at");
+    }
+    if (node.says_so) return;  // it was applied like this
+    const auto properties = Json::parse(resource.properties);
+    for (const auto& [name, rule] : rules->rules.properties) {
+      if (rule.read_only && properties.contains(name)) {
+        mistake(resource.name, "/" + name + " is set by the system and cannot be declared", "/" + name);
+      }
+      if (rule.secret && properties.contains(name) && !properties[name].is_null()) {
+        mistake(resource.name, "/" + name + " is a secret: it takes a reference only, like ${env:NAME}", "/" + name);
+      }
+    }
+  }
+
+  TypeRules* rules_of(const std::string& type) {
+    const auto known = types_.find(type);
+    if (known != types_.end()) return known->second.type == nullptr ? nullptr : &known->second;
+    auto& made = types_[type];
+    made.type = view_.type(type);
+    if (made.type == nullptr) return nullptr;
+    if (auto rules = property_rules(made.type->schema)) made.rules = std::move(*rules);
+    made.schema_hash = hash128(made.type->schema);
+    if (auto check = SchemaCheck::compile(made.type->schema)) made.schema = std::move(*check);
+    const auto schema = Json::parse(made.type->schema, nullptr, false);
+    if (schema.is_object() && schema.contains(kIdentity) && schema[kIdentity].is_array()) {
+      for (const auto& property : schema[kIdentity]) {
+        if (property.is_string()) made.identity.push_back(property.get<std::string>());
+      }
+    }
+    return &made;
+  }
+
+  /// One of the cycles, as `a -> b -> a`.
+  [[nodiscard]] std::string cycle() const {
+    std::size_t at = 0;
+    while (nodes_[at].open == 0) ++at;
+    std::vector<std::size_t> path;
+    while (std::ranges::find(path, at) == path.end()) {
+      path.push_back(at);
+      for (const auto& need : nodes_[at].needs) {
+        const auto next = by_name_.at(need);
+        if (nodes_[next].open == 0) continue;
+        at = next;
+        break;
+      }
+    }
+    std::string text;
+    for (auto it = std::ranges::find(path, at); it != path.end(); ++it) text += nodes_[*it].resource->name + " -> ";
+    return text + nodes_[at].resource->name;
+  }
+
+  void plan_one(Node& node, std::size_t index) {
+    const auto& resource = *node.resource;
+    const auto& rules = *rules_of(resource.type);
+    PlanStep step;
+    step.stack = declaration_.stack;
+    step.name = resource.name;
+    step.target = resource.target;
+    step.type = resource.type;
+    step.declared = index;
+    for (const auto& need : node.needs) {
+      if (const auto before = nodes_[by_name_.at(need)].step) step.after.push_back(*before);
+    }
+    const auto agreement = agreement_of(node, rules);
+    if (agreement && view_.agreement(node.known->row) == agreement) {
+      taken_.insert(node.known->row);
+      step.row = node.known->row;
+      step.native_id = node.known->native_id;
+      step.content = node.known->content;
+      return add(node, std::move(step));
+    }
+    auto declared = Json::parse(resource.properties);
+    std::vector<std::string> unknown;
+    for (const auto& hole : resource.holes) fill(declared, hole, unknown);
+    if (node.known == nullptr) {
+      node.known = find(resource, rules, declared, unknown);
+      node.says_so = says_so(node);
+    }
+    const auto* const known = node.known;
+    if (known != nullptr) taken_.insert(known->row);
+    if (!node.says_so) validate(resource, rules, declared, unknown);
+    if (known != nullptr && known->managed && known->stack != declaration_.stack) {
+      mistake(resource.name, known->native_id + " belongs to stack " + known->stack + " already, as " + known->name);
+    }
+    Json there = Json::object();
+    if (known == nullptr || known->state == ResourceState::kMissing) {
+      step.action = StepAction::kCreate;
+      if (known != nullptr) {
+        step.row = known->row;
+        step.reason = "it is gone";
+      }
+    } else {
+      there = Json::parse(known->properties);
+      decide(step, resource, rules, *known, there, declared, unknown);
+    }
+    // What only the system sets stays as it is unless the object is made anew, and so does what its row says.
+    const bool stays = step.action != StepAction::kCreate && step.action != StepAction::kReplace;
+    if (!node.says_so || !stays) step.claim = std::move(node.claim);
+    if (agreement && step.action == StepAction::kUnchanged && unknown.empty()) view_.remember(known->row, *agreement);
+    node.values = stays ? there : Json::object();
+    node.values.update(merge_declared(rules.rules, node.values, declared));
+    for (const auto& pointer : unknown) node.values[Json::json_pointer(pointer)] = nullptr;
+    add(node, std::move(step));
+  }
+
+  void add(Node& node, PlanStep step) {
+    node.step = result_.plan.steps.size();
+    result_.plan.steps.push_back(std::move(step));
+  }
+
+  /// Stands for all that a comparison would look at, where the resource is known as it is declared: while that is the
+  /// same, so is what the comparison says. None: something is new.
+  [[nodiscard]] std::optional<Hash128> agreement_of(const Node& node, const TypeRules& rules) const {
+    const auto* const known = node.known;
+    if (!node.says_so || known->stack != declaration_.stack || known->state == ResourceState::kMissing) {
+      return std::nullopt;
+    }
+    std::string all = hex(hash128(node.claim)) + hex(rules.schema_hash) + hex(known->content);
+    for (const auto& hole : node.resource->holes) {
+      for (const auto& part : hole.parts) {
+        if (part.kind != TextPart::Kind::kResource) continue;
+        const auto& other = nodes_[by_name_.at(part.text)];
+        if (result_.plan.steps[*other.step].action != StepAction::kUnchanged) return std::nullopt;
+        all += hex(other.known->content);
+      }
+    }
+    return hash128(all);
+  }
+
+  /// Asks the type's schema, with examples where values are not known yet.
+  void validate(const DeclaredResource& resource, const TypeRules& rules, Json declared,
+                const std::vector<std::string>& unknown) {
+    if (!rules.schema) return;
+    std::vector<std::string> unasked;
+    for (const auto& pointer : unknown) {
+      const auto hole = std::ranges::find(resource.holes, pointer, &Hole::pointer);
+      if (hole == resource.holes.end()) continue;
+      auto example = resolve(*hole, [&](const std::string& name, const std::string& path) -> std::optional<Json> {
+        const auto named = by_name_.find(name);
+        const auto* of = named == by_name_.end() ? nullptr : rules_of(nodes_[named->second].resource->type);
+        if (of == nullptr || of->type->examples.empty()) return std::nullopt;
+        return value_at(Json::parse(of->type->examples.front(), nullptr, false), path);
+      });
+      if (example) {
+        declared[Json::json_pointer(pointer)] = std::move(*example);
+        continue;
+      }
+      unasked.push_back(pointer);
+      if (!hole->secret()) {
+        result_.unchecked.push_back({declaration_.stack, resource.name, pointer, "its value is not known yet"});
+      }
+    }
+    for (const auto& fault : rules.schema->faults(declared)) {
+      if (std::ranges::find(unasked, fault.pointer) != unasked.end()) continue;
+      mistake(resource.name, (fault.pointer.empty() ? "" : fault.pointer + ": ") + fault.message, fault.pointer);
+    }
+  }
+
+  /// Puts the value of a hole in where it is known; else its place goes to `unknown`.
+  void fill(Json& declared, const Hole& hole, std::vector<std::string>& unknown) {
+    auto value = resolve(hole, [&](const std::string& name, const std::string& path) -> std::optional<Json> {
+      auto& other = nodes_[by_name_.at(name)];
+      if (other.values.is_null()) other.values = Json::parse(other.known->properties);  // all as it is declared
+      return value_at(other.values, path);
+    });
+    if (value && !value->is_null()) {
+      declared[Json::json_pointer(hole.pointer)] = std::move(*value);
+    } else {
+      unknown.push_back(hole.pointer);
+    }
+  }
+
+  /// What is there, and not the stack's under this name.
+  const PlanningView::Known* find(const DeclaredResource& resource, const TypeRules& rules, const Json& declared,
+                                  const std::vector<std::string>& unknown) {
+    if (!resource.native_id.empty()) {
+      auto found = view_.find(resource.target, resource.type, resource.native_id);
+      return found ? &found_.emplace_back(std::move(*found)) : nullptr;
+    }
+    const auto identity = identity_of(rules, declared);
+    if (identity.empty() || !unknown_is_apart(rules, unknown)) return nullptr;
+    const auto& index = index_of(resource.target, resource.type, rules);
+    const auto it = index.find(identity);
+    return it == index.end() ? nullptr : &it->second;
+  }
+
+  static bool unknown_is_apart(const TypeRules& rules, const std::vector<std::string>& unknown) {
+    return std::ranges::none_of(rules.identity, [&](const std::string& property) {
+      return std::ranges::find(unknown, "/" + property) != unknown.end();
+    });
+  }
+
+  /// Empty where something of it is missing.
+  static std::string identity_of(const TypeRules& rules, const Json& properties) {
+    auto parts = Json::array();
+    for (const auto& property : rules.identity) {
+      if (!properties.contains(property)) return {};
+      parts.push_back(properties[property]);
+    }
+    return parts.empty() ? std::string() : parts.dump();
+  }
+
+  const IdentityIndex& index_of(const std::string& target, const std::string& type, const TypeRules& rules) {
+    const auto [it, made] = indexes_.try_emplace({target, type});
+    auto& index = it->second;
+    if (made) {
+      view_.each(target, type, [&](const PlanningView::Known& known) {
+        auto identity = identity_of(rules, Json::parse(known.properties));
+        if (!identity.empty()) index.emplace(std::move(identity), known);
+      });
+    }
+    return index;
+  }
+
+  void decide(PlanStep& step, const DeclaredResource& resource, const TypeRules& rules,
+              const PlanningView::Known& known, const Json& there, const Json& declared,
+              const std::vector<std::string>& unknown) {
+    step.row = known.row;
+    step.native_id = known.native_id;
+    step.content = known.content;
+    auto difference = compare(rules.rules, there, declared, unknown);
+    for (const auto& pointer : unknown) unknown_value(difference, rules, resource, known, pointer);
+    unread_values(difference, rules, resource, known, declared);
+    step.patch = difference.patch.dump();
+    if (!difference.create_only.empty()) {
+      step.action = StepAction::kReplace;
+      step.reason = "cannot be changed in place: " + joined(difference.create_only);
+      if (!known.managed) {
+        mistake(resource.name, known.native_id + " is there and is another: " + step.reason + "; declare it as it is");
+      } else if (resource.protect) {
+        mistake(resource.name, "is protected, and would have to be replaced: " + step.reason);
+      } else if (!rules.can(Operation::kDelete)) {
+        mistake(resource.name, "would have to be replaced, and " + resource.type + " cannot be deleted");
+      }
+    } else if (!known.managed) {
+      step.action = StepAction::kAdopt;
+      step.reason = "it is there already";
+    } else {
+      step.action = difference.patch.empty() ? StepAction::kUnchanged : StepAction::kUpdate;
+    }
+    if (!difference.patch.empty() && step.action != StepAction::kReplace && !rules.can(Operation::kUpdate)) {
+      mistake(resource.name, resource.type + " cannot be changed, and differs: " + step.patch);
+    }
+  }
+
+  /// A value that is known only when others are done: a change, unless it was declared by the same references before
+  /// and nothing that it refers to changes.
+  void unknown_value(Difference& difference, const TypeRules& rules, const DeclaredResource& resource,
+                     const PlanningView::Known& known, const std::string& pointer) {
+    const auto hole = std::ranges::find(resource.holes, pointer, &Hole::pointer);
+    const auto before = claimed(known.declared);
+    const bool as_before = before && std::ranges::find(before->holes, *hole) != before->holes.end();
+    if (as_before && hole->secret()) return;
+    if (as_before && !refers_to_change(*hole)) return;
+    difference.patch.push_back({{"op", "replace"}, {"path", pointer}, {"value", nullptr}});
+    const auto name = pointer.substr(1, pointer.find('/', 1) - 1);
+    if (rules.rules.of(name).create_only) difference.create_only.push_back(pointer);
+  }
+
+  bool refers_to_change(const Hole& hole) {
+    return std::ranges::any_of(hole.parts, [&](const TextPart& part) {
+      if (part.kind != TextPart::Kind::kResource) return false;
+      const auto step = nodes_[by_name_.at(part.text)].step;
+      return step && result_.plan.steps[*step].action != StepAction::kUnchanged;
+    });
+  }
+
+  /// Write-only values cannot be compared with what is there, but with what was declared before.
+  void unread_values(Difference& difference, const TypeRules& rules, const DeclaredResource& resource,
+                     const PlanningView::Known& known, const Json& declared) {
+    if (!may_hold_unread(rules.rules, resource.properties)) return;
+    const auto before = claimed(known.declared);
+    const auto old = before ? Json::parse(before->properties) : Json::object();
+    for (const auto& [name, rule] : rules.rules.properties) {
+      if (!rule.write_only || !declared.contains(name) || declared[name].is_null()) continue;
+      const bool hole = std::ranges::find(resource.holes, "/" + name, &Hole::pointer) != resource.holes.end();
+      if (hole && !unread_resolved(resource, name)) continue;
+      if (old.contains(name) && old[name] == view_.digest(declared[name].dump())) continue;
+      difference.patch.push_back({{"op", "replace"}, {"path", "/" + name}, {"value", nullptr}});
+    }
+  }
+
+  static bool unread_resolved(const DeclaredResource& resource, const std::string& name) {
+    const auto hole = std::ranges::find(resource.holes, "/" + name, &Hole::pointer);
+    return hole == resource.holes.end() || !hole->secret();
+  }
+
+  static std::string joined(const std::vector<std::string>& texts) {
+    std::string all;
+    for (const auto& text : texts) all += (all.empty() ? "" : ", ") + text;
+    return all;
+  }
+
+  void plan_leaving() {
+    std::map<std::string, const PlanningView::Known*> leaving;
+    for (const auto& [name, known] : stack_) {
+      const auto declared = by_name_.find(name);
+      const bool same = declared != by_name_.end() && nodes_[declared->second].resource->type == known.type &&
+                        nodes_[declared->second].resource->target == known.target;
+      if (!same && !taken_.contains(known.row)) leaving.emplace(name, &known);
+    }
+    plan_deletions(leaving, mode_ == ApplyMode::kDestroy ? "the stack is destroyed" : "it is not declared any more",
+                   result_);
+  }
+
+  const Declaration& declaration_;
+  const ApplyMode mode_;
+  PlanningView& view_;
+  PlanResult result_;
+  std::vector<Node> nodes_;
+  std::unordered_map<std::string, std::size_t> by_name_;
+  std::map<std::string, PlanningView::Known> stack_;  // managed rows of the stack, by name
+  std::deque<PlanningView::Known> found_;             // rows that are adopted by their ids
+  std::set<RowId> taken_;                             // rows of declared resources, also under a new name
+  std::map<std::string, TypeRules> types_;
+  std::map<std::pair<std::string, std::string>, IdentityIndex> indexes_;
+};
+
+}  // namespace
+
+PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view) {
+  return Planner(declaration, mode, view).run();
+}
+
+}  // namespace muster

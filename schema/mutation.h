@@ -1,0 +1,13 @@
+#pragma once
+
+/// Marks a place where the product can be made wrong on purpose: `if (ready && !MUSTER_MUTATION("do-not-wait"))`. It is
+/// false and costs nothing, but in the build that proves that the simulator notices what goes wrong
+/// (tests/simulation/mutations.cpp says what each name breaks); there it is whether that name was chosen.
+#ifdef MUSTER_MUTATIONS
+namespace muster {
+bool mutated(const char* name);
+}
+#define MUSTER_MUTATION(name) ::muster::mutated(name)
+#else
+#define MUSTER_MUTATION(name) false
+#endif

@@ -1,0 +1,63 @@
+#include "coordinator/cli/cgroup.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+using namespace muster;
+using namespace muster::cli;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Files as the kernel has them in /sys/fs/cgroup, for a process in group `a/b`.
+struct Mount {
+  Mount() {
+    std::string pattern = (fs::temp_directory_path() / "muster-cgroup-XXXXXX").string();
+    path = mkdtemp(pattern.data());
+    for (const char* file : {"cgroup.controllers", "cgroup.subtree_control", "supervisor/cgroup.procs",
+                             "worker-1/cpu.max", "worker-1/memory.max", "worker-2/cpu.max"}) {
+      fs::create_directories((own() / file).parent_path());
+      std::ofstream(own() / file);
+    }
+  }
+  ~Mount() { fs::remove_all(path); }
+  Mount(const Mount&) = delete;
+  Mount& operator=(const Mount&) = delete;
+
+  [[nodiscard]] fs::path own() const { return path / "a" / "b"; }
+  [[nodiscard]] std::string text(const std::string& file) const { return read_file(own() / file).value(); }
+
+  fs::path path;
+};
+
+constexpr const char* kOwn = "12:cpu:/else\n0::/a/b\n";
+
+}  // namespace
+
+TEST_CASE("a delegated group is divided: one for the supervisor, one with limits for each worker") {
+  const Mount mount;
+  auto groups = Cgroups::divide(mount.path, kOwn);
+  REQUIRE(groups);
+  CHECK(mount.text("supervisor/cgroup.procs") == "0");
+  CHECK(mount.text("cgroup.subtree_control") == "+cpu +memory");
+  CHECK(groups->make({512ULL << 20, 0.5}).value() == mount.own() / "worker-1");
+  CHECK(mount.text("worker-1/cpu.max") == "50000 100000");
+  CHECK(mount.text("worker-1/memory.max") == "536870912");
+  CHECK(groups->make({0, 2}).value() == mount.own() / "worker-2");
+  CHECK(mount.text("worker-2/cpu.max") == "200000 100000");
+  const auto refused = groups->make({0, 1});  // a new directory, where only the kernel could make files
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("worker-3/cpu.max: ") != std::string::npos);
+  CHECK_FALSE(fs::exists(mount.own() / "worker-3"));
+}
+
+TEST_CASE("who has no group of its own to divide is told so") {
+  const Mount mount;
+  CHECK(Cgroups::divide(mount.path, "12:cpu:/a\n").error().code == Errc::kUnsupported);
+  CHECK(Cgroups::divide(mount.path, "").error().code == Errc::kUnsupported);
+  CHECK(Cgroups::divide(mount.path, "0::/nowhere\n").error().message.find("No such file") != std::string::npos);
+  fs::remove(mount.own() / "cgroup.subtree_control");
+  CHECK_FALSE(Cgroups::divide(mount.path, kOwn));
+}

@@ -1,0 +1,363 @@
+// What answers to changes mean, and those that never come: nothing is made twice, and no report says what is not so.
+#include "support/commands_fixture.h"
+
+using namespace muster;
+using namespace muster::test;
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+using Catch::Contains;
+
+TEST_CASE_METHOD(CommandsFixture, "an answer that is lost makes no second object") {
+  const bool keys = GENERATE(true, false);
+  CAPTURE(keys);
+  system.knows_keys = keys;
+  start_discovered();
+  int lost = 0;
+  SECTION("the worker did it and died") {
+    worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+      if (lost++ > 0) return {};
+      static_cast<void>(system.change(job));
+      return FakeWorker::Silent{};
+    };
+    CHECK(apply(stack({box("a")}))["state"] == "complete");
+  }
+  SECTION("it did it, and answered that it may have failed") {
+    worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+      if (lost++ > 0) return {};
+      static_cast<void>(system.change(job));
+      return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
+    };
+    CHECK(apply(stack({box("a")}))["state"] == "complete");
+  }
+  SECTION("it did nothing, and answered that it may have failed") {
+    worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+      if (lost++ > 0) return {};
+      return JobResult(Error{Errc::kServiceUnavailable, "busy", {}, 0});
+    };
+    CHECK(apply(stack({box("a")}))["state"] == "complete");
+  }
+  SECTION("the coordinator dies while it is done") {
+    worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+      if (lost++ > 0) return {};
+      static_cast<void>(system.change(job));
+      crash();
+      return FakeWorker::Silent{};
+    };
+    const auto id = begin(stack({box("a")}));
+    settle();
+    REQUIRE(lost == 1);
+    start();
+    CHECK(end_of(id)["state"] == "complete");
+  }
+  SECTION("the coordinator dies before it is done, and the worker does it afterwards") {
+    worker().on_go = [&](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+    const auto id = begin(stack({box("a")}));
+    advance(Millis(300));
+    restart();
+    advance(Millis(1500));  // a heartbeat says that it has the job still
+    CHECK(worker().asked<CreateJob>().size() == 1);
+    worker().on_go = {};
+    worker().release();
+    settle();
+    const auto late = worker().asked<CreateJob>().front();
+    worker().send_late(late,
+                       MutationResult{MutationStatus::kSuccess, {}, "made-1", "uid-made-1", thing("a").dump(), {}});
+    settle();
+    CHECK(worker().acks.back().verdict == Verdict::kCommitted);
+    CHECK(end_of(id)["state"] == "complete");
+    CHECK(worker().asked<CreateJob>().size() == 1);
+  }
+  CHECK(count() == 1);
+  CHECK(listed("NS::Box") == Strings{"made-1"});
+  CHECK(plan(stack({box("a")}))["nothing"] == true);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "an update or deletion of unknown outcome is settled by a read") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  int lost = 0;
+  const bool done = GENERATE(true, false);
+  CAPTURE(done);
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (lost++ > 0) return {};
+    if (done) static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kTimeout, "no answer", {}, 0});
+  };
+  SECTION("update") {
+    CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+    CHECK(thing("a")["size"] == 2);
+    CHECK(worker().asked<UpdateJob>().size() == (done ? 1 : 2));
+  }
+  SECTION("deletion") {
+    CHECK(apply(stack({}))["state"] == "complete");
+    CHECK(count() == 0);
+    CHECK(worker().asked<DeleteJob>().size() == (done ? 1 : 2));
+  }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is not known in the end is said, and found by the next look") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (count() == 0) static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  const auto failed = apply(stack({box("a")}));
+  CHECK(failed["state"] == "failed");
+  CHECK(result_of(failed, "a") == "failed INTERNAL_FAILURE");
+  CHECK_THAT(message_of(failed, "a"), Contains("not known"));
+  worker().on_go = {};
+  SECTION("by discovery: the next apply adopts it") {
+    discover();
+  }
+  SECTION("by the worker's own word, later") {
+    const auto job = worker().asked<CreateJob>().front();
+    worker().send_late(job, MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, thing("a").dump(), {}});
+    settle();
+    CHECK(worker().acks.back().verdict == Verdict::kSuperseded);
+    finish_runs();
+  }
+  CHECK(plan(stack({box("a")}))["summary"]["adopt"] == 1);
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what may have been made is asked for again under the same key by the next command") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (count() == 0) static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "failed");
+  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
+  worker().on_go = {};
+  SECTION("the system knows keys") {}
+  SECTION("the system knows names") {
+    system.knows_keys = false;
+  }
+  SECTION("unless it is found and adopted") {
+    api("discover");
+    finish_runs();
+    CHECK(apply(stack({box("a")}))["state"] == "complete");
+    CHECK(apply(stack({}))["state"] == "complete");
+    CHECK(apply(stack({box("a")}))["state"] == "complete");
+    CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+    CHECK(count() == 1);
+    return;
+  }
+  // Nobody has looked since: the inventory does not know of it.
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == first);
+  CHECK(count() == 1);
+  CHECK(apply(stack({}))["state"] == "complete");
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "what may have been made is never told as not made, though what it refers to is gone") {
+  start_discovered();
+  system.knows_keys = false;
+  const auto wanted = stack({box("a"), linked("b", "a")});
+  int asked = 0;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (count() == 0) return {};
+    if (asked++ > 0) return FakeWorker::Hold{};
+    static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
+  };
+  const auto id = begin(wanted);
+  wait_until([&] { return asked > 1; });
+  system.remove("NS::Box", thing("a")["id"]);
+  api("discover");
+  wait_until([&] { return state_of("NS::Box", "made-1") == "missing"; });
+  REQUIRE(api("command", {{"command", id}})["state"] == "running");
+  worker().on_go = {};
+  SECTION("it is found by its name") {
+    worker().release();
+    const auto failed = end_of(id);
+    CHECK(result_of(failed, "b") == "failed NOT_STABILIZED");
+    CHECK_THAT(message_of(failed, "b"), Contains("done, and whether it is as declared is not known: /link refers to"));
+    CHECK(row("NS::Box", "made-2").managed);
+  }
+  SECTION("it is not asked for again, as it cannot be said what") {
+    restart();
+    CHECK_THAT(message_of(end_of(id), "b"), Contains("whether it was applied is not known: /link refers to"));
+    discover();
+  }
+  CHECK(count() == 1);
+  CHECK(apply(wanted)["state"] == "complete");
+  CHECK(count() == 2);
+  CHECK(thing("b")["id"] == "made-2");
+  CHECK(thing("b")["link"] == thing("a")["id"]);
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "what may have been made is never told as not made, though its target may be another") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return FakeWorker::Hold{};
+  };
+  const auto id = begin(stack({box("a")}));
+  wait_until([&] { return count() == 1; });
+  system.inspection.system = "system-2";
+  api("discover");
+  wait_until([&] { return api("targets")["items"].at(0)["state"] == "changed"; });
+  restart();
+  const auto failed = end_of(id);
+  CHECK(result_of(failed, "a") == "failed TARGET_CHANGED");
+  CHECK_THAT(message_of(failed, "a"), Contains("whether it was applied is not known"));
+  worker().on_go = {};
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {  // nobody has looked since
+    return std::holds_alternative<ListJob>(job.operation) ? FakeWorker::Behaviour{FakeWorker::Hold{}}
+                                                          : std::monostate{};
+  };
+  api("targets-accept", {{"target", "t"}});
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(count() == 1);
+  const auto creates = worker().asked<CreateJob>();
+  CHECK(std::get<CreateJob>(creates.back().operation).idempotency_key ==
+        std::get<CreateJob>(creates.front().operation).idempotency_key);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a replacement may have made is asked for again under the same key") {
+  start_discovered();
+  apply(stack({box("a", {{"kind", "x"}})}));
+  auto wanted = box("a", {{"kind", "y"}});
+  SECTION("the old one goes first") {
+    wanted["replace"] = "delete-first";
+  }
+  SECTION("the new one comes first") {
+    wanted = box("a2", {{"kind", "y"}});
+    wanted["name"] = "a";
+    wanted["replace"] = "create-first";
+  }
+  int made = 0;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<CreateJob>(job.operation)) return {};
+    if (made++ == 0) static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  CHECK(apply(stack({wanted}))["state"] == "failed");
+  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
+  worker().on_go = {};
+  CHECK(apply(stack({wanted}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == first);
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a result of nobody's job is refused, one that was taken is confirmed again") {
+  start_discovered();
+  apply(stack({box("a")}));
+  CHECK(worker().acks.back().verdict == Verdict::kCommitted);
+  auto job = worker().asked<CreateJob>().front();
+  const MutationResult done{MutationStatus::kSuccess, {}, "made-1", {}, "{}", {}};
+  worker().send_late(job, done);
+  settle();
+  CHECK(worker().acks.back().verdict == Verdict::kCommitted);
+  job.id = JobId("unheard-of");
+  worker().send_late(job, done);
+  settle();
+  CHECK(worker().acks.back().verdict == Verdict::kRefused);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "changes in progress are asked for until they end") {
+  start_discovered();
+  int polls = 0;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* status = std::get_if<StatusJob>(&job.operation);
+    if (status == nullptr) return {};
+    CHECK(status->request_id == "request-1");
+    if (++polls == 2) restart();
+    if (polls < 4) return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, thing("a").dump(), {}});
+  };
+  const auto id = begin(stack({box("a")}));
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(polls >= 4);
+  CHECK(worker().asked<CreateJob>().size() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is made in place of another is asked for without the other's id") {
+  start_discovered();
+  auto wanted = box("a", {{"kind", "x"}});
+  apply(stack({wanted}));
+  SECTION("the new one comes first") {
+    wanted = box("a2", {{"kind", "y"}});
+    wanted["name"] = "a";
+    wanted["replace"] = "create-first";
+  }
+  SECTION("the old one is gone") {
+    system.remove("NS::Box", "made-1");
+    discover();
+  }
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<CreateJob>(job.operation)) return {};
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* status = std::get_if<StatusJob>(&job.operation);
+    if (status == nullptr) return {};
+    CHECK(status->native_id.empty());
+    const auto made = thing(wanted["properties"]["name"]).dump();
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-2", {}, made, {}});
+  };
+  CHECK(apply(stack({wanted}))["state"] == "complete");
+  CHECK(worker().asked<StatusJob>().size() == 1);
+  CHECK(listed("NS::Box") == Strings{"made-2"});
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a change that never shows is found out") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    auto result = system.change(job);
+    edit("a", "size", 7);
+    auto& done = std::get<MutationResult>(result);
+    done.properties = thing("a").dump();
+    return result;
+  };
+  const auto failed = apply(stack({box("a", {{"size", 3}})}));
+  CHECK(result_of(failed, "a") == "failed NOT_STABILIZED");
+  CHECK_THAT(message_of(failed, "a"), Contains("/size was declared 3 and is 7"));
+  CHECK(worker().asked<CreateJob>().size() == 1);
+  CHECK(api("resources", {{"drifted", true}})["items"].size() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "what was made is not made again by a coordinator that takes over while it is looked at") {
+  start_discovered();
+  system.knows_keys = false;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    auto result = system.change(job);
+    std::get<MutationResult>(result).properties = R"({"name":"a","size":7})";  // it shows late
+    return result;
+  };
+  const auto id = begin(stack({box("a", {{"size", 3}})}));
+  wait_until([&] { return count() == 1 && !worker().asked<CreateJob>().empty(); });
+  advance(Millis(10));
+  REQUIRE(api("command", {{"command", id}})["state"] == "running");
+  restart();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(worker().asked<CreateJob>().size() == 1);
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is there and not ours is no success") {
+  start_discovered();
+  system.add("NS::Box", {"theirs", R"({"name":"a"})", "u", ""});
+  const auto failed = apply(stack({box("a")}));
+  CHECK(result_of(failed, "a") == "failed ALREADY_EXISTS");
+  CHECK_THAT(message_of(failed, "a"), Contains("muster discover"));
+  discover();
+  const auto before = row("NS::Box", "theirs").id;
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(row("NS::Box", "theirs").id == before);
+  CHECK(row("NS::Box", "theirs").managed);
+  CHECK(count() == 1);
+}

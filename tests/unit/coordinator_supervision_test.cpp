@@ -1,0 +1,164 @@
+// What supervisors of plugins say: muster.api.supervise, the event, and what `plugins` shows of it.
+#include "coordinator/supervision.h"
+
+#include <catch2/catch.hpp>
+
+#include "support/coordinator_fixture.h"
+
+using namespace muster;
+using test::CoordinatorFixture;
+
+namespace {
+
+struct SupervisionFixture : CoordinatorFixture {
+  static Json plugin(const std::string& state, const Json& workers = Json::array(), const std::string& name = "fs") {
+    return {{"plugin", name}, {"path", "/p/" + name}, {"state", state}, {"reason", state == "running" ? "" : "it dies"},
+            {"restarts", 3},  {"workers", workers}};
+  }
+  Json say(const std::vector<Json>& plugins, const std::string& supervisor = "host:1") {
+    return api("supervise", {{"api", 1}, {"supervisor", supervisor}, {"host", "host"}, {"plugins", Json(plugins)}});
+  }
+  /// What `plugins` shows as quarantined.
+  Json quarantined() {
+    auto found = Json::array();
+    const auto all = api("plugins");
+    for (const auto& item : all["items"]) {
+      if (item["state"] == "quarantined") found.push_back(item);
+    }
+    return found;
+  }
+  std::string refused(const Json& request) {
+    const auto answer = api("supervise", request);
+    return answer.contains("error") ? answer["error"]["code"] : "";
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(SupervisionFixture, "a supervisor hears which of its workers the coordinator knows") {
+  start();
+  add_worker();  // on `host`, process 42
+  advance(Millis(1500));
+  auto answer = say({plugin("running", {42, 43})});
+  REQUIRE(answer["workers"].size() == 1);
+  CHECK(answer["workers"][0] ==
+        Json({{"pid", 42}, {"state", "active"}, {"namespace", "NS"}, {"pool", "default"}, {"jobs", 0}}));
+  REQUIRE(answer["pools"].size() == 1);
+  CHECK(answer["pools"][0]["namespace"] == "NS");
+  CHECK(answer["pools"][0]["slots"] == 4);
+  CHECK(say({plugin("running", {43})})["pools"].empty());
+  workers.clear();
+  advance(Millis(4000));
+  answer = say({plugin("running", {42, 43})});
+  CHECK(answer["workers"].at(0)["state"] == "lost");
+  CHECK(quarantined().empty());
+}
+
+TEST_CASE_METHOD(SupervisionFixture, "a plugin in quarantine is shown, and told once as an event") {
+  start();
+  add_worker();
+  advance(Millis(1500));
+  events();
+  say({plugin("waiting", {42})});
+  say({plugin("quarantined")});
+  say({plugin("quarantined"), plugin("quarantined", Json::array(), "pg")});
+  advance(Millis(1000));
+  const auto told = events("worker.quarantined");
+  REQUIRE(told.size() == 2);
+  CHECK(told[0]["subject"] == "fs");
+  CHECK(told[0]["data"] == Json{{"plugin", "fs"},
+                                {"reason", "it dies"},
+                                {"host", "host"},
+                                {"supervisor", "host:1"},
+                                {"path", "/p/fs"},
+                                {"restarts", 3}});
+  CHECK(told[1]["subject"] == "pg");
+  std::vector<std::string> subjects;
+  for (const auto& message : event_messages) {
+    if (message.subject.ends_with("worker.quarantined")) subjects.push_back(message.subject);
+  }
+  CHECK(subjects ==
+        std::vector<std::string>{"muster.event.NS.worker.quarantined", "muster.event.-.worker.quarantined"});
+
+  const auto shown = quarantined();
+  REQUIRE(shown.size() == 2);
+  CHECK(shown[0]["namespace"] == "NS");
+  CHECK(shown[0]["plugin"] == "fs");
+  CHECK(shown[0]["reason"] == "it dies");
+  CHECK(shown[0]["host"] == "host");
+  CHECK(shown[0]["restarts"] == 3);
+
+  say({plugin("running"), plugin("quarantined", Json::array(), "pg")});
+  CHECK(quarantined().size() == 1);
+  say({plugin("quarantined")});  // it enters that state again
+  advance(Millis(1000));
+  CHECK(events("worker.quarantined").size() == 1);
+}
+
+TEST_CASE_METHOD(SupervisionFixture, "what a supervisor said holds for 15 s") {
+  start();
+  say({plugin("quarantined")});
+  say({plugin("quarantined")}, "host:2");
+  advance(Millis(15'000));
+  CHECK(quarantined().size() == 2);
+  say({plugin("quarantined")}, "host:2");
+  advance(Millis(1));
+  CHECK(quarantined().size() == 1);
+}
+
+TEST_CASE_METHOD(SupervisionFixture, "what a supervisor says is checked and has bounds") {
+  start();
+  const Json good{{"supervisor", "s"}, {"host", "h"}, {"plugins", Json::array()}};
+  CHECK(refused(good).empty());
+  const auto with = [&](const char* key, const Json& value) {
+    Json request = good;
+    request[key] = value;
+    return request;
+  };
+  CHECK(refused(with("supervisor", "")) == "INVALID_REQUEST");
+  CHECK(refused(with("supervisor", std::string(301, 's'))) == "INVALID_REQUEST");
+  CHECK(refused(with("host", 5)) == "INVALID_REQUEST");
+  CHECK(refused(with("plugins", "fs")) == "INVALID_REQUEST");
+  CHECK(refused(with("plugins", {5})) == "INVALID_REQUEST");
+  CHECK(refused(with("plugins", {plugin("happy")})) == "INVALID_REQUEST");
+  for (const auto& [key, value] : std::vector<std::pair<std::string, Json>>{{"plugin", 1},
+                                                                            {"path", nullptr},
+                                                                            {"reason", std::string(5000, 'r')},
+                                                                            {"restarts", -1},
+                                                                            {"workers", {-1}},
+                                                                            {"workers", {1ULL << 40}}}) {
+    auto one = plugin("running");
+    one[key] = value;
+    INFO(key);
+    CHECK(refused(with("plugins", {one})) == "INVALID_REQUEST");
+  }
+  auto large = plugin("quarantined");
+  large["reason"] = std::string(4000, 'r');
+  CHECK(refused(with("plugins", Json(70, large))) == "LIMIT");
+  int taken = 0;
+  for (; taken < 1000; ++taken) {
+    auto request = with("plugins", Json(50, large));
+    request["supervisor"] = std::to_string(taken);
+    if (refused(request) == "LIMIT") break;
+  }
+  CHECK(taken == 2);
+  CHECK(api("plugins")["items"].size() == 100);
+  advance(Millis(15'001));
+  CHECK(refused(with("plugins", Json(50, large))).empty());
+}
+
+TEST_CASE("as many supervisors are remembered as have room") {
+  Supervision supervision;
+  const TimePoint now{};
+  for (std::size_t i = 0; i < kMaxSupervisors; ++i) {
+    const Supervision::Report report{std::to_string(i), "h", {}, 1};
+    REQUIRE(supervision.has_room(report));
+    supervision.take(report, now);
+  }
+  CHECK_FALSE(supervision.has_room({"one more", "h", {}, 1}));
+  CHECK(supervision.has_room({"0", "h", {}, 1}));
+  supervision.expire(now + kSupervisionHolds);
+  CHECK(supervision.reports().size() == kMaxSupervisors);
+  supervision.expire(now + kSupervisionHolds + Millis{1});
+  CHECK(supervision.reports().empty());
+}

@@ -1,0 +1,145 @@
+#include "coordinator/cli/plugin_folder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "coordinator/cli/checksums.h"
+
+using namespace muster;
+using namespace muster::cli;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";  // SHA-256 of "abc"
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "muster-folder-XXXXXX").string();
+    path = mkdtemp(pattern.data());
+  }
+  ~Folder() { fs::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  void put(const std::string& name, const std::string& text, fs::perms mode = fs::perms::owner_all) const {
+    std::ofstream(path / name) << text;
+    fs::permissions(path / name, mode);
+  }
+  /// `name refusal` of each plugin.
+  static std::vector<std::string> tell(PluginFolder& folder) {
+    std::vector<std::string> lines;
+    const auto listing = folder.read();
+    REQUIRE(listing);
+    for (const PluginFile& file : listing->files) {
+      lines.push_back(file.name + (file.refusal.empty() ? "" : ": " + file.refusal));
+      CHECK(file.verified == (file.refusal.empty() && fs::exists(fs::path(file.path).parent_path() / kChecksums)));
+    }
+    return lines;
+  }
+
+  fs::path path;
+};
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a list of checksums is what sha256sum writes") {
+  const auto sums = parse_checksums(kAbc + "  a\n" + kAbc + " *./b c\r\n\n# by hand\n" + kAbc + "  a");
+  REQUIRE(sums);
+  CHECK(*sums == Checksums{{"a", kAbc}, {"b c", kAbc}});
+  std::string upper = kAbc;
+  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  CHECK(parse_checksums(upper + "  a").value().at("a") == kAbc);
+  CHECK(parse_checksums("").value().empty());
+
+  const std::string other = std::string(63, '0') + "1";
+  for (const std::string& bad : {kAbc, kAbc + "  ", kAbc + " a", kAbc.substr(1) + "   a", "x" + kAbc.substr(1) + "  a",
+                                 "\\" + kAbc + "  a", kAbc + "  a\n" + other + "  a"}) {
+    CAPTURE(bad);
+    const auto refused = parse_checksums("# first\n" + bad);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("SHA256SUMS:") == 0);
+  }
+  CHECK(parse_checksums("\n\nrubbish").error().message.find("SHA256SUMS:3: ") == 0);
+}
+
+TEST_CASE("every executable of a folder is a plugin but what is hidden, a checksum or on its way") {
+  const Folder folder;
+  for (const char* name : {"muster-plugin-a", "b", ".hidden", ".b.swp", "b~", "b.new", "b.tmp", "b.part", "b.sha256",
+                           "#b#", "SHA256SUMS.tmp"}) {
+    folder.put(name, "abc");
+  }
+  folder.put("README", "abc", fs::perms::owner_read);
+  fs::create_directory(folder.path / "folder");
+  fs::create_symlink("b", folder.path / "link");
+  PluginFolder reader(folder.path, Verify::kIfListed);
+  CHECK(Folder::tell(reader) == Lines{"b", "link", "muster-plugin-a"});
+  CHECK(plugin_name("muster-plugin-a") == "a");
+  CHECK(plugin_name("b") == "b");
+  CHECK(reader.read()->files[0].version == kAbc);
+}
+
+TEST_CASE("a folder is read anew") {
+  const Folder folder;
+  PluginFolder reader(folder.path, Verify::kIfListed);
+  CHECK(Folder::tell(reader).empty());
+  folder.put("a", "abc");
+  const auto before = reader.read()->files.at(0);
+  CHECK(before.version == kAbc);
+  CHECK(reader.read()->files.at(0).file == before.file);  // nothing is read twice
+  folder.put("a.new", "abcd");
+  fs::rename(folder.path / "a.new", folder.path / "a");
+  CHECK(reader.read()->files.at(0).version != kAbc);
+  CHECK_FALSE(before.file->touched());  // what was read is still that
+  folder.put("a", "abcde");
+  CHECK(reader.read()->files.at(0).version.size() == 64);
+  fs::remove(folder.path / "a");
+  CHECK(Folder::tell(reader).empty());
+  fs::remove_all(folder.path);
+  CHECK_FALSE(reader.read());
+}
+
+TEST_CASE("an open file knows when it was written to") {
+  const Folder folder;
+  folder.put("a", "abc");
+  const OpenFile file(open((folder.path / "a").c_str(), O_RDONLY));
+  CHECK(sha256_of(file.descriptor(), 3).value() == kAbc);
+  CHECK(sha256_of(file.descriptor(), 2).error().code == Errc::kLimit);
+  CHECK_FALSE(file.touched());
+  folder.put("a", "abd ");
+  CHECK(file.touched());
+}
+
+TEST_CASE("checksums decide what may be started") {
+  const Folder folder;
+  folder.put("a", "abc");
+  folder.put("b", "other");
+  folder.put("c", "abc");
+  folder.put("SHA256SUMS", kAbc + "  a\n" + kAbc + "  b\n", fs::perms::owner_read);
+  for (const Verify verify : {Verify::kIfListed, Verify::kRequired}) {
+    PluginFolder reader(folder.path, verify);
+    CHECK(Folder::tell(reader) ==
+          Lines{"a", "b: its checksum is not the one in SHA256SUMS", "c: it is not listed in SHA256SUMS"});
+    CHECK(reader.read()->fault.empty());
+  }
+}
+
+TEST_CASE("nothing may be started where checksums are required and missing, or not to be understood") {
+  const Folder folder;
+  folder.put("a", "abc");
+  PluginFolder reader(folder.path, Verify::kRequired);
+  CHECK(reader.read()->fault.find("checksums are required") == 0);
+  CHECK_FALSE(reader.read()->files.at(0).refusal.empty());
+  PluginFolder lenient(folder.path, Verify::kIfListed);
+  CHECK(lenient.read()->fault.empty());
+  folder.put("SHA256SUMS", "rubbish\n", fs::perms::owner_read);
+  CHECK(lenient.read()->fault.find("SHA256SUMS:1: ") == 0);
+  CHECK_FALSE(lenient.read()->files.at(0).refusal.empty());
+}

@@ -1,0 +1,320 @@
+#include "coordinator/cli/plugin_keeper.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "worker_sdk/testing/fake_clock.h"
+
+using namespace muster;
+using namespace muster::cli;
+using State = PluginKeeper::State;
+using Pids = std::vector<pid_t>;
+
+namespace {
+
+/// A keeper, and the test as the system that starts and ends its processes. Ids count from 1.
+class Plugin {
+ public:
+  explicit Plugin(std::size_t count = 1) : keeper(count) {}
+
+  /// Does what the keeper decides; the ids of what was started.
+  Pids turn() {
+    const auto actions = keeper.decide(clock.now());
+    Pids started;
+    for (const auto& start : actions.starts) {
+      keeper.started(start, ++last_, clock.now());
+      version_of[last_] = start.version;
+      started.push_back(last_);
+    }
+    drained.insert(drained.end(), actions.drains.begin(), actions.drains.end());
+    killed.insert(killed.end(), actions.kills.begin(), actions.kills.end());
+    return started;
+  }
+  pid_t start_one() {
+    const Pids started = turn();
+    REQUIRE(started.size() == 1);
+    return started.front();
+  }
+  /// One that runs and that a coordinator has accepted.
+  pid_t serve(const std::string& version) {
+    keeper.want(version);
+    const pid_t pid = start_one();
+    keeper.accepted(pid);
+    turn();
+    return pid;
+  }
+  void end(pid_t pid, const std::string& how = "exited with status 1") { keeper.ended(pid, how, clock.now()); }
+  /// Starts and ends a version until it is not started any more; how often.
+  int wear_out() {
+    for (int starts = 0; starts < 100; ++starts) {
+      Pids started = turn();
+      for (int i = 0; started.empty() && i < 200; ++i) {
+        clock.advance(Millis{100});
+        started = turn();
+      }
+      if (started.empty()) return starts;
+      end(started.front());
+    }
+    return -1;
+  }
+  [[nodiscard]] State state() const { return keeper.status().state; }
+  [[nodiscard]] std::string reason() const { return keeper.status().reason; }
+
+  FakeClock clock;
+  PluginKeeper keeper;
+  std::map<pid_t, std::string> version_of;
+  Pids drained, killed;
+
+ private:
+  pid_t last_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("as many processes run as were asked for, each started again after a pause that grows") {
+  Plugin plugin(2);
+  CHECK(plugin.keeper.over());
+  plugin.keeper.want("v1");
+  CHECK(plugin.state() == State::kWaiting);
+  CHECK(plugin.turn() == Pids{1, 2});
+  CHECK(plugin.turn().empty());
+  CHECK(plugin.state() == State::kStarting);
+  plugin.keeper.accepted(1);
+  CHECK(plugin.state() == State::kRunning);
+  CHECK(plugin.keeper.awaits());
+  plugin.keeper.accepted(2);
+  CHECK_FALSE(plugin.keeper.awaits());
+
+  for (const Millis pause : {Millis{200}, Millis{400}, Millis{800}}) {
+    const pid_t one = plugin.keeper.status().processes.back();
+    plugin.end(one);
+    CHECK(plugin.keeper.next_due() == plugin.clock.now() + pause);
+    plugin.clock.advance(pause - Millis{1});
+    CHECK(plugin.turn().empty());
+    plugin.clock.advance(Millis{1});
+    CHECK(plugin.turn().size() == 1);
+  }
+  CHECK(plugin.keeper.status().restarts == 3);
+  const pid_t last = plugin.keeper.status().processes.back();
+  plugin.clock.advance(Millis{30'001});
+  plugin.end(last);
+  CHECK(plugin.keeper.next_due() == plugin.clock.now() + Millis{200});
+}
+
+TEST_CASE("what keeps dying is quarantined until its file changes or somebody asks") {
+  Plugin plugin;
+  plugin.keeper.want("v1");
+  CHECK(plugin.wear_out() == 5);
+  CHECK(plugin.state() == State::kQuarantined);
+  CHECK(plugin.reason() == "ended 5 times within 60 s, at last: exited with status 1");
+  plugin.keeper.want("v1");
+  CHECK(plugin.turn().empty());
+
+  SECTION("the file changes") {
+    plugin.keeper.want("v2");
+    CHECK(plugin.version_of[plugin.start_one()] == "v2");
+    CHECK(plugin.reason().empty());
+  }
+  SECTION("somebody asks") {
+    plugin.keeper.forgive();
+    CHECK(plugin.version_of[plugin.start_one()] == "v1");
+  }
+  SECTION("the file goes") {
+    plugin.keeper.remove();
+    CHECK(plugin.keeper.over());
+  }
+}
+
+TEST_CASE("who dies now and then goes on") {
+  Plugin plugin;
+  plugin.keeper.want("v1");
+  for (int i = 0; i < 20; ++i) {
+    const pid_t one = plugin.start_one();
+    plugin.clock.advance(Millis{16'000});
+    plugin.end(one);
+    plugin.clock.advance(Millis{10'000});
+  }
+  CHECK(plugin.state() != State::kQuarantined);
+}
+
+TEST_CASE("a program that cannot be run counts as one that dies") {
+  Plugin plugin;
+  plugin.keeper.want("v1");
+  for (int i = 0; i < 5; ++i) {
+    for (const auto& start : plugin.keeper.decide(plugin.clock.now()).starts) {
+      plugin.keeper.not_started(start, "Exec format error", plugin.clock.now());
+    }
+    plugin.clock.advance(Millis{10'000});
+  }
+  CHECK(plugin.reason() == "ended 5 times within 60 s, at last: Exec format error");
+}
+
+TEST_CASE("a new version takes over when a coordinator has accepted all of it, and only then the old one drains") {
+  Plugin plugin(2);
+  plugin.keeper.want("v1");
+  plugin.turn();
+  plugin.keeper.accepted(1);
+  plugin.keeper.accepted(2);
+  plugin.keeper.want("v2");
+  CHECK(plugin.turn() == Pids{3, 4});
+  plugin.keeper.accepted(3);
+  plugin.turn();
+  CHECK(plugin.drained.empty());
+  plugin.keeper.accepted(4);
+  plugin.turn();
+  CHECK(plugin.drained == Pids{1, 2});
+  CHECK(plugin.keeper.status().processes == Pids{3, 4});
+  plugin.end(1, "exited with status 0");
+  CHECK(plugin.turn().empty());
+  plugin.clock.advance(Millis{11'999});
+  plugin.turn();
+  CHECK(plugin.killed.empty());
+  plugin.clock.advance(Millis{1});
+  CHECK(plugin.keeper.next_due() <= plugin.clock.now());
+  plugin.turn();
+  CHECK(plugin.killed == Pids{2});
+}
+
+TEST_CASE("the old version goes on where the new one is broken") {
+  Plugin plugin;
+  const pid_t old = plugin.serve("v1");
+  plugin.keeper.want("v2");
+
+  SECTION("it dies") {
+    CHECK(plugin.wear_out() == 5);
+    CHECK(plugin.reason() == "ended 5 times within 60 s, at last: exited with status 1");
+  }
+  SECTION("nobody accepts it") {
+    const pid_t fresh = plugin.start_one();
+    plugin.clock.advance(Millis{89'999});
+    CHECK(plugin.turn().empty());
+    CHECK(plugin.drained.empty());
+    plugin.clock.advance(Millis{1});
+    plugin.turn();
+    CHECK(plugin.drained == Pids{fresh});
+    CHECK(plugin.reason() == "no coordinator accepted it within 90 s");
+    plugin.drained.clear();
+  }
+  SECTION("it must not be started") {
+    plugin.start_one();
+    plugin.keeper.refuse("v2", "it is not listed");
+    plugin.turn();
+    CHECK(plugin.drained.size() == 1);
+    CHECK(plugin.reason() == "it is not listed");
+    plugin.drained.clear();
+  }
+  CHECK(plugin.state() == State::kQuarantined);
+  CHECK(plugin.keeper.status().processes == Pids{old});
+  CHECK(plugin.drained.empty());
+  plugin.end(old);
+  plugin.clock.advance(Millis{1000});
+  CHECK(plugin.version_of[plugin.start_one()] == "v1");  // it is the one that is known to work
+
+  plugin.keeper.want("v1");  // the file is put back
+  CHECK(plugin.state() == State::kStarting);
+}
+
+TEST_CASE("what must not be started any more runs to its end") {
+  Plugin plugin;
+  const pid_t old = plugin.serve("v1");
+  plugin.keeper.refuse("v1", "it is not listed");
+  CHECK(plugin.turn().empty());
+  CHECK(plugin.drained.empty());
+  plugin.end(old);
+  plugin.clock.advance(Millis{60'000});
+  CHECK(plugin.turn().empty());
+  plugin.keeper.want("v1");
+  CHECK(plugin.turn().size() == 1);
+}
+
+TEST_CASE("without a coordinator that answers, a new version takes over by having run for long enough") {
+  Plugin plugin;
+  const pid_t old = plugin.serve("v1");
+  plugin.keeper.want("v2");
+  plugin.start_one();
+  plugin.keeper.trust(plugin.clock.now());
+  plugin.turn();
+  CHECK(plugin.drained.empty());
+  plugin.keeper.trust(plugin.clock.now() + Millis{1});
+  plugin.turn();
+  CHECK(plugin.drained == Pids{old});
+}
+
+TEST_CASE("a plugin whose file is gone drains, and is over with its last process") {
+  Plugin plugin;
+  const pid_t one = plugin.serve("v1");
+  plugin.keeper.remove();
+  plugin.turn();
+  CHECK(plugin.drained == Pids{one});
+  CHECK(plugin.state() == State::kDraining);
+  CHECK_FALSE(plugin.keeper.over());
+  plugin.end(one, "exited with status 0");
+  CHECK(plugin.keeper.over());
+}
+
+TEST_CASE("more processes start at once, of fewer those without jobs drain") {
+  Plugin plugin(1);
+  const pid_t first = plugin.serve("v1");
+  plugin.keeper.scale(3);
+  const Pids more = plugin.turn();
+  REQUIRE(more.size() == 2);
+  plugin.keeper.has_jobs(more[1], 2);
+  plugin.keeper.scale(2);
+  CHECK(plugin.turn().empty());
+  CHECK(plugin.drained == Pids{more[0]});
+  CHECK(plugin.keeper.status().processes == Pids{first, more[1]});
+  plugin.end(more[0], "exited with status 0");
+  CHECK(plugin.turn().empty());  // what drained is not started again
+
+  plugin.keeper.has_jobs(first, 1);
+  plugin.keeper.scale(1);
+  plugin.turn();
+  CHECK(plugin.drained == Pids{more[0]});  // both work still
+  plugin.keeper.has_jobs(more[1], 0);
+  plugin.keeper.scale(1);
+  plugin.turn();
+  CHECK(plugin.drained == Pids{more[0], more[1]});
+  plugin.end(more[1], "exited with status 0");
+  plugin.end(first);
+  plugin.clock.advance(Millis{10'000});
+  CHECK(plugin.turn().size() == 1);
+}
+
+TEST_CASE("a new version starts with as many processes as the one before has now") {
+  Plugin plugin(1);
+  plugin.serve("v1");
+  plugin.keeper.scale(3);
+  plugin.turn();
+  plugin.keeper.want("v2");
+  CHECK(plugin.turn().size() == 3);
+}
+
+TEST_CASE("a worker that nobody hears any more is killed after 5 s and started again") {
+  Plugin plugin;
+  const pid_t one = plugin.serve("v1");
+  plugin.keeper.lost(one, plugin.clock.now());
+  CHECK(plugin.keeper.awaits());
+  plugin.clock.advance(Millis{4999});
+  plugin.keeper.lost(one, plugin.clock.now());
+  plugin.turn();
+  CHECK(plugin.killed.empty());
+  SECTION("it is heard again") {
+    plugin.keeper.accepted(one);
+    plugin.clock.advance(Millis{60'000});
+    plugin.keeper.lost(one, plugin.clock.now());
+    plugin.turn();
+    CHECK(plugin.killed.empty());
+  }
+  SECTION("it is not") {
+    plugin.clock.advance(Millis{1});
+    plugin.keeper.lost(one, plugin.clock.now());
+    plugin.turn();
+    plugin.turn();
+    CHECK(plugin.killed == Pids{one});
+    plugin.end(one, "killed by signal 9");
+    plugin.clock.advance(Millis{200});
+    CHECK(plugin.turn().size() == 1);
+    const auto said = plugin.keeper.take_notices();
+    CHECK(said.back() == "did not answer any more: killed; starts again in 200 ms");
+  }
+}
