@@ -40,13 +40,23 @@ bool says_unknown(const OperationRow& row) {
 
 void Fleet::watch(const Outgoing& message) {
   if (fault_) return;
-  if (message.subject.find(".ack.") != std::string::npos && store_->uncommitted() > 0) {
-    fault_ = "a result is acknowledged before it is durable";
+  if (message.subject.find(".ack.") != std::string::npos) {
+    if (store_->uncommitted() > 0) fault_ = "a result is acknowledged before it is durable";
+    const auto ack = decode<ResultAck>(message.data);
+    const auto made = ack ? made_.find(ack->token) : made_.end();
+    if (made != made_.end() && ack->verdict != Verdict::kLater) told_.insert(made->second);
+  }
+  if (message.subject.starts_with(user_->inbox()) && store_->uncommitted() > 0) {
+    const auto answer = Json::parse(message.data, nullptr, false);
+    if (answer.contains("command") && answer["command"].is_string()) fault_ = "a promise is given before it is durable";
   }
   if (message.subject.starts_with("sim.job.") || message.subject.ends_with(".job")) {
     const auto job = decode<Job>(message.data);
-    if (job && is_mutation(job->operation) && store_->uncommitted() > 0) {
-      fault_ = "a change is asked for before that is durable";
+    if (job && is_mutation(job->operation)) {
+      if (store_->uncommitted() > 0) fault_ = "a change is asked for before that is durable";
+      auto& token = asked_for_[job->id];
+      if (!token.empty() && token != job->token) superseded_.insert(token);
+      token = job->token;
     }
   }
   if (!message.subject.ends_with(".control")) return;
@@ -59,13 +69,35 @@ void Fleet::watch(const Outgoing& message) {
   if (!row || row->state != "running") fault_ = "`go` is said to a job that no step waits for";
 }
 
+void Fleet::hear(const Outgoing& message) {
+  if (message.reply.find(".ack.") == std::string::npos) return;
+  const auto reply = decode<JobReply>(message.data);
+  const auto* result = reply ? std::get_if<JobResult>(&reply->body) : nullptr;
+  const auto* done = result != nullptr ? std::get_if<MutationResult>(result) : nullptr;
+  if (done == nullptr || done->status != MutationStatus::kSuccess || done->properties.empty()) return;
+  made_[reply->token] = done->native_id;
+}
+
 /// A change is made now.
-Fleet::Fault Fleet::check_change(const std::string& key, const Token& token) {
-  const auto gone = gone_.find(token);
+Fleet::Fault Fleet::check_change(const std::string& key, const Host& host) {
+  const auto gone = gone_.find(host.token);
   if (gone == gone_.end()) return "a change is made without `go`: " + key;
-  if (clock_.now() > gone->second + kChangeLease) return "a change is made when its lease has long ended: " + key;
+  if (host.clock->now() > gone->second + kChangeLease) return "a change is made when its lease has long ended: " + key;
+  if (superseded_.contains(host.token)) return "a change is made by an attempt that was given up: " + key;
+  if (!acted_.insert(host.token).second) return "one attempt makes a change twice: " + key;
+  if (!host.disk->files.contains(host.token)) return "a change is made whose result cannot be kept: " + key;
   const auto place = parsed(key);
   if (!place || !operation(*store_, *place)) return "a change is made that is written nowhere: " + key;
+  return std::nullopt;
+}
+
+/// What a result told as there is known, whether a command waited for that result or not.
+Fleet::Fault Fleet::check_told() {
+  for (const auto& [type, things] : objects_.types()) {
+    for (const auto& [id, object] : things) {
+      if (told_.contains(id) && !must(store_->one("cloud", type, id))) return "told as made and not known: " + id;
+    }
+  }
   return std::nullopt;
 }
 
@@ -154,8 +186,12 @@ Fleet::Fault Fleet::check_reports() {
   for (const auto& row : must(store_->commands({}, 1000))) {
     const auto plan = CommandPlan::parse(must(store_->command(row.id))->plan);
     if (!plan) return "the plan of a command cannot be read: " + row.id.value;
+    const auto operations = must(store_->operations(row.id));
+    const bool others_failed = std::ranges::any_of(operations, [&](const auto& each) {
+      return each.state != "done" && plan->steps.at(each.step).action != StepAction::kDelete;
+    });
     std::size_t failed = 0;
-    for (const auto& each : must(store_->operations(row.id))) {
+    for (const auto& each : operations) {
       const auto& step = plan->steps.at(each.step);
       const auto said = fmt::format("{} {} of {} is reported as {} {} {}", step_action_name(step.action), step.name,
                                     row.id.value, each.state, each.code, each.message);
@@ -178,6 +214,9 @@ Fleet::Fault Fleet::check_reports() {
         if (thing == things.end()) continue;
         const auto maker = parsed(thing->second.key);
         if (maker->command.value <= row.id.value) return said + ", and is there";
+      }
+      if (step.action == StepAction::kDelete && !entries.empty() && others_failed) {
+        return said + ", and not all else has succeeded";
       }
       // Who uses it goes first.
       for (const auto* entry : entries) {

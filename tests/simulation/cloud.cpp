@@ -75,10 +75,10 @@ Json Cloud::properties(const std::string& type, const std::string& id, const Thi
   return json;
 }
 
-PluginInfo Cloud::plugin_info() {
+PluginInfo Cloud::plugin_info(const std::string& version) {
   return {.name = "sim",
           .ns = "SIM",
-          .version = "1.0.0",
+          .version = version,
           .description = "the cloud of a simulation",
           .max_requests_per_second = 0,
           .label_query = "$.name",
@@ -86,11 +86,12 @@ PluginInfo Cloud::plugin_info() {
           .config_schema = R"({"type":"object"})"};
 }
 
-void Cloud::serve(Plugin& plugin, Random& random, double error_rate) const {
-  const auto fails = [&random, limit = static_cast<std::uint64_t>(error_rate * 1000)] {
-    return random.below(1000) < limit;
-  };
-  plugin.inspect([](const InspectRequest&, JobContext&) -> Result<Inspection> { return Inspection{"sim-1", {}, {}}; });
+void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const {
+  const auto trouble = [&random, &weather] { return weather.trouble_of_read(random); };
+  plugin.inspect([&random, &weather](const InspectRequest&, JobContext&) -> Result<Inspection> {
+    if (auto error = weather.trouble(random)) return *error;
+    return Inspection{"sim-1", {}, {}};
+  });
   for (const auto& [name, things] : types_) {
     TypeInfo info;
     info.name = name;
@@ -99,8 +100,8 @@ void Cloud::serve(Plugin& plugin, Random& random, double error_rate) const {
     if (name == "SIM::Item") info.parent = "SIM::Box";
     if (name == "SIM::Box") info.list_gives = ListGives::kProperties;
     const auto* all = &things;
-    auto list = [all, name = name, fails](const ListRequest& request, JobContext&) -> Result<ListPage> {
-      if (fails()) return unavailable("a hiccup");
+    auto list = [all, name = name, trouble](const ListRequest& request, JobContext&) -> Result<ListPage> {
+      if (auto error = trouble()) return *error;
       ListPage page;
       // Continues behind the id that came last: robust against what comes and goes between two pages.
       for (auto it = all->upper_bound(request.page_token); it != all->end(); ++it) {
@@ -115,8 +116,8 @@ void Cloud::serve(Plugin& plugin, Random& random, double error_rate) const {
       }
       return page;
     };
-    auto read = [all, name = name, fails](const ReadRequest& request, JobContext&) -> Result<Resource> {
-      if (fails()) return unavailable("a hiccup");
+    auto read = [all, name = name, trouble](const ReadRequest& request, JobContext&) -> Result<Resource> {
+      if (auto error = trouble()) return *error;
       const auto it = all->find(request.native_id);
       if (it == all->end()) return not_found();
       return Resource{it->first, properties(name, it->first, it->second), "uid-" + it->first};

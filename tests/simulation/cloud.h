@@ -5,6 +5,7 @@
 #include <string>
 
 #include "muster/worker.h"
+#include "simulation/weather.h"
 #include "worker_sdk/bus/clock.h"
 
 namespace muster::sim {
@@ -33,9 +34,9 @@ class Cloud {
   [[nodiscard]] std::size_t removals() const { return removals_; }
   [[nodiscard]] static Json properties(const std::string& type, const std::string& id, const Thing& thing);
 
-  /// A plugin that serves this cloud. A share of the calls fails with a retriable error.
-  void serve(Plugin& plugin, Random& random, double error_rate) const;
-  static PluginInfo plugin_info();
+  /// A plugin that serves this cloud, as well as the weather lets it.
+  void serve(Plugin& plugin, Random& random, const Weather& weather) const;
+  static PluginInfo plugin_info(const std::string& version);
 
  private:
   void add(const std::string& type, const std::string& id, Thing thing);

@@ -7,82 +7,17 @@
 
 #include "coordinator/must.h"
 #include "coordinator/sqlite_store.h"
+#include "schema/codec.h"
 
 namespace muster::sim {
 namespace {
 
-constexpr std::size_t kWorkers = 3;
+constexpr std::string_view kWorkerName = "worker-";
 constexpr Millis kLimit{2 * 3'600'000};  // of virtual time, for everything that is on its way to end
+constexpr Millis kTaken{10 * 60'000};    // of results that workers keep: they are said again twice a minute
 constexpr int kMaxTurnsAtOnce = 20'000;  // without time passing: more of them is a loop that does not move
 
-/// Runs plugin code inline, when its virtual time has come.
-class VirtualExecutor final : public Executor {
- public:
-  VirtualExecutor(const Clock& clock, Random& random) : clock_(clock), random_(random) {}
-
-  void submit(Work work) override {
-    // Mostly quick; now and then so slow that `accepted` and heartbeats matter.
-    const auto slow = random_.below(20) == 0;
-    work_.emplace(clock_.now() + Millis(slow ? random_.below(5000) : random_.below(20)), std::move(work));
-  }
-  [[nodiscard]] TimePoint next_due() const { return work_.empty() ? TimePoint::max() : work_.begin()->first; }
-  std::optional<Work> take_due() {
-    if (next_due() > clock_.now()) return std::nullopt;
-    return std::move(work_.extract(work_.begin()).mapped());
-  }
-
- private:
-  const Clock& clock_;
-  Random& random_;
-  std::multimap<TimePoint, Work> work_;
-};
-
 }  // namespace
-
-struct Fleet::WorkerProcess {
-  WorkerProcess(Fleet& fleet, std::size_t index)
-      : plugin(Cloud::plugin_info()),
-        executor(fleet.clock_, fleet.random_),
-        bus(fleet.broker_.connect("worker-" + std::to_string(index))) {
-    host.disk = fleet.disks_[index % fleet.disks_.size()];
-    fleet.cloud_.serve(plugin, fleet.random_, fleet.faults_.error_rate);
-    fleet.objects_.serve(plugin, fleet.random_, fleet.faults_.error_rate, host);
-    WorkerCore::Options options;
-    options.subjects = Subjects("sim");
-    options.id = WorkerId(make_token(fleet.random_));
-    options.slots = static_cast<std::uint16_t>(1 + fleet.random_.below(4));
-    options.started = fleet.clock_.wall();
-    options.journal = std::make_shared<testing::MemoryJournal>(host.disk);
-    options.clock = &fleet.clock_;
-    core = std::make_unique<WorkerCore>(std::move(options), plugin, *bus, fleet.random_, executor, fleet.log_);
-    core->start(fleet.clock_.now()).value();
-  }
-
-  /// False: it has died in a call.
-  bool turn(TimePoint now) {
-    std::vector<Message> inbox;
-    bus->receive(inbox, 1000);
-    for (const auto& message : inbox) core->handle(message, now);
-    while (auto work = executor.take_due()) {
-      host.token = work->token;
-      auto outcome = work->run();
-      if (host.dies) {
-        host.disk->broken = false;
-        return false;
-      }
-      core->complete(work->token, std::move(outcome), now);
-    }
-    core->tick(now);
-    return true;
-  }
-  [[nodiscard]] TimePoint next_due() const { return std::min(core->next_due(), executor.next_due()); }
-
-  Plugin plugin;
-  Host host;
-  VirtualExecutor executor;
-  std::unique_ptr<MemoryBus> bus;
-  std::unique_ptr<WorkerCore> core;
-};
 
 struct Fleet::CoordinatorProcess {
   explicit CoordinatorProcess(Fleet& fleet)
@@ -109,100 +44,36 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   config_.targets.push_back(target);
   store_ = std::make_unique<test::FailingStore>(std::move(open_sqlite_store(":memory:", clock_, random_).value()));
   cloud_.populate(1 + random_.below(8), random_.below(12), random_.below(40));
-  for (int i = 0; i < 2; ++i) disks_.push_back(std::make_shared<testing::MemoryDisk>());
+  for (std::size_t i = 0; i < kDisks; ++i) disks_.push_back(std::make_shared<testing::MemoryDisk>());
   user_ = broker_.connect("user");
   user_->subscribe(user_->inbox() + ".>").value();
-  objects_.on_change = [this](const std::string& key, const Token& token) { return check_change(key, token); };
-  workers_.resize(kWorkers);
-  stopped_until_.resize(kWorkers + 1);
-  draw_faults();
+  objects_.on_change = [this](const std::string& key, const Host& host) { return check_change(key, host); };
+  workers_.resize(kMaxWorkers);
+  stopped_until_.resize(kMaxWorkers + 1);
+  faults_ = draw_faults(random_);
+  parts_ = leave_out(faults_, without);
+  plan_ = plan_faults(faults_, clock_.now(), random_);
+  weather_.error_rate = faults_.error_rate;
   SeededRandom wishing(seed ^ 0x315711U);
   wishes_ = draw_wishes(wishing);
 
-  const auto part = [&](const char* name, auto& fault) {
-    if (fault == std::decay_t<decltype(fault)>{}) return;
-    parts_.emplace_back(name);
-    if (without.contains(name)) fault = {};
-  };
-  part("loss", faults_.loss);
-  part("duplication", faults_.duplication);
-  part("delay", faults_.delay);
-  part("errors", faults_.error_rate);
-  part("fail-before", faults_.changes.before);
-  part("fail-after", faults_.changes.after);
-  part("fail-for-good", faults_.changes.terminal);
-  part("die-in-calls", faults_.changes.crash);
-  part("progress", faults_.changes.progress);
-  part("worker-crashes", faults_.worker_crashes);
-  part("coordinator-crashes", faults_.coordinator_crashes);
-  part("disconnections", faults_.disconnections);
-  part("stops", faults_.stops);
-  part("store-failures", faults_.store_failures);
-  part("full-disks", faults_.full_disks);
-  part("clock-jumps", faults_.clock_jumps);
-  part("churns", faults_.churns);
-  part("edits", faults_.edits);
   std::vector<Wish> kept;
   for (std::size_t i = 0; i < wishes_.size(); ++i) {
     parts_.push_back("wish-" + std::to_string(i));
     if (!without.contains(parts_.back())) kept.push_back(std::move(wishes_[i]));
   }
   wishes_ = std::move(kept);
-  plan_faults();
+  for (std::size_t i = 0; i < wishes_.size(); ++i) {
+    plan_.emplace(clock_.now() + wishes_[i].at, Act{Act::Kind::kWish, i});
+  }
 }
 
 Fleet::~Fleet() = default;
 
-void Fleet::draw_faults() {
-  const auto chance = [&](std::uint64_t percent) { return random_.below(100) < percent; };
-  const auto up_to = [&](std::uint64_t most) { return static_cast<int>(random_.below(most + 1)); };
-  if (chance(50)) faults_.loss = static_cast<double>(random_.below(200)) / 1000;
-  if (chance(40)) faults_.duplication = static_cast<double>(random_.below(200)) / 1000;
-  if (chance(70)) faults_.delay = Millis(chance(20) ? random_.below(3000) : random_.below(50));
-  if (chance(40)) faults_.error_rate = static_cast<double>(random_.below(100)) / 1000;
-  if (chance(50)) faults_.changes.before = up_to(200);
-  if (chance(50)) faults_.changes.after = up_to(chance(20) ? 900 : 300);
-  if (chance(30)) faults_.changes.terminal = up_to(100);
-  if (chance(40)) faults_.changes.crash = up_to(200);
-  if (chance(40)) faults_.changes.progress = up_to(600);
-  if (chance(50)) faults_.worker_crashes = up_to(5);
-  if (chance(50)) faults_.coordinator_crashes = up_to(4);
-  if (chance(40)) faults_.disconnections = up_to(4);
-  if (chance(40)) faults_.stops = up_to(4);
-  if (chance(20)) faults_.store_failures = up_to(3);
-  if (chance(20)) faults_.full_disks = up_to(3);
-  if (chance(20)) faults_.clock_jumps = up_to(4);
-  if (chance(60)) faults_.churns = 1 + up_to(4);
-  if (chance(60)) faults_.edits = up_to(12);
-}
-
-void Fleet::plan_faults() {
-  using Kind = Act::Kind;
-  const auto soon = [&] { return clock_.now() + Millis(random_.below(17'000)); };
-  const auto later = [&](TimePoint at) { return at + Millis(random_.below(4'000)); };
-  const auto add = [&](int times, Kind kind, std::size_t whom) {
-    for (int i = 0; i < times; ++i) plan_.emplace(soon(), Act{kind, random_.below(whom)});
-  };
-  const auto pairs = [&](int times, Kind begin, Kind end, std::size_t whom) {
-    for (int i = 0; i < times; ++i) {
-      const auto at = soon();
-      const auto who = random_.below(whom);
-      plan_.emplace(at, Act{begin, who});
-      plan_.emplace(later(at), Act{end, who});
-    }
-  };
-  pairs(faults_.worker_crashes, Kind::kWorkerCrash, Kind::kWorkerStart, kWorkers);
-  pairs(faults_.coordinator_crashes, Kind::kCoordinatorCrash, Kind::kCoordinatorStart, 1);
-  pairs(faults_.disconnections, Kind::kDisconnect, Kind::kReconnect, kWorkers + 1);
-  pairs(faults_.store_failures, Kind::kStoreFails, Kind::kStoreWorks, 1);
-  pairs(faults_.full_disks, Kind::kDiskFull, Kind::kDiskFree, disks_.size());
-  add(faults_.stops, Kind::kStop, kWorkers + 1);
-  add(faults_.clock_jumps, Kind::kClockJump, 1);
-  add(faults_.churns, Kind::kChurn, 1);
-  add(faults_.churns, Kind::kTrigger, 1);
-  add(faults_.edits, Kind::kEdit, 1);
-  add((faults_.edits + 1) / 2, Kind::kTrigger, 1);
-  for (std::size_t i = 0; i < wishes_.size(); ++i) plan_.emplace(clock_.now() + wishes_[i].at, Act{Kind::kWish, i});
+bool Fleet::cut_off(std::string_view process) const {
+  if (process == "coordinator") return (cut_off_ >> kMaxWorkers & 1U) != 0;
+  if (!process.starts_with(kWorkerName)) return false;
+  return (cut_off_ >> std::stoul(std::string(process.substr(kWorkerName.size()))) & 1U) != 0;
 }
 
 void Fleet::set_policy(const Faults& faults) {
@@ -210,6 +81,8 @@ void Fleet::set_policy(const Faults& faults) {
     if (from == "coordinator") {
       if (doom_ && (*doom_)-- == 0) throw CoordinatorDied{};
       watch(message);
+    } else if (from.starts_with(kWorkerName)) {
+      hear(message);
     }
     MemoryBroker::Deliveries deliveries;
     if (from == "user" || to == "user") return MemoryBroker::Deliveries{std::chrono::nanoseconds(0)};
@@ -217,6 +90,7 @@ void Fleet::set_policy(const Faults& faults) {
     const auto delay = [&] {
       return std::chrono::microseconds(50 + random_.below(static_cast<std::uint64_t>(faults.delay.count()) * 1000 + 1));
     };
+    if (!from.empty() && cut_off(from) != cut_off(to)) return deliveries;
     if (happens(faults.loss)) return deliveries;
     deliveries.push_back(delay());
     if (happens(faults.duplication)) deliveries.push_back(delay());
@@ -234,11 +108,33 @@ void Fleet::start_coordinator() {
 void Fleet::crash_coordinator() {
   doom_.reset();
   coordinator_.reset();
+  asked_for_.clear();
   store_->rollback();  // what was not committed dies with the process
 }
 
 void Fleet::start_worker(std::size_t index) {
-  if (!workers_[index]) workers_[index] = std::make_unique<WorkerProcess>(*this, index);
+  if (workers_[index]) return;
+  workers_[index] = std::make_unique<WorkerProcess>(WorkerProcess::Setup{
+      std::string(kWorkerName) + std::to_string(index),
+      faults_.mixed_versions > 0 && random_.below(2) == 0 ? "1.1.0" : "1.0.0",
+      disks_[index % disks_.size()],
+      faults_.slow_disk,
+      clock_,
+      random_,
+      broker_,
+      cloud_,
+      objects_,
+      weather_,
+      log_,
+  });
+}
+
+void Fleet::start_liar() {
+  Plugin plugin(Cloud::plugin_info("1.0.0"));
+  Host nowhere;
+  cloud_.serve(plugin, random_, weather_);
+  objects_.serve(plugin, random_, weather_, nowhere);
+  liar_ = std::make_unique<Liar>(broker_, clock_, random_, encode(plugin.manifest()));
 }
 
 std::size_t Fleet::ask(const std::string& verb, const Json& request) {
@@ -275,8 +171,8 @@ void Fleet::make(const Wish& wish) {
 
 void Fleet::perform(const Act& act) {
   const auto bus = [&]() -> MemoryBus* {
-    if (act.who == kWorkers) return coordinator_ ? coordinator_->bus.get() : nullptr;
-    return workers_[act.who] ? workers_[act.who]->bus.get() : nullptr;
+    if (act.who == kMaxWorkers) return coordinator_ ? coordinator_->bus.get() : nullptr;
+    return workers_[act.who] ? &workers_[act.who]->bus() : nullptr;
   };
   switch (act.kind) {
     case Act::Kind::kWorkerCrash:
@@ -324,6 +220,26 @@ void Fleet::perform(const Act& act) {
     case Act::Kind::kEdit:
       objects_.edit();
       break;
+    case Act::Kind::kPartition:
+      cut_off_ = act.who;
+      break;
+    case Act::Kind::kHeal:
+      cut_off_ = 0;
+      break;
+    case Act::Kind::kDrain:
+      if (workers_[act.who]) {
+        const auto limit = random_.below(2) == 0 ? std::optional<Millis>() : Millis(random_.below(5000));
+        workers_[act.who]->core().drain(clock_.now(), limit);
+      }
+      break;
+    case Act::Kind::kOutage:
+    case Act::Kind::kOutageEnds:
+      weather_.outage = act.kind == Act::Kind::kOutage;
+      break;
+    case Act::Kind::kThrottling:
+    case Act::Kind::kThrottlingEnds:
+      weather_.throttling = act.kind == Act::Kind::kThrottling;
+      break;
     case Act::Kind::kWish:
       make(wishes_[act.who]);
       break;
@@ -333,7 +249,8 @@ void Fleet::perform(const Act& act) {
 void Fleet::turn_all() {
   const auto now = clock_.now();
   broker_.deliver_until(now);
-  if (coordinator_ && stopped_until_[kWorkers] <= now) {
+  if (store_->failing) asked_for_.clear();  // as after a crash: it begins anew
+  if (coordinator_ && stopped_until_[kMaxWorkers] <= now) {
     try {
       coordinator_->core.turn();
     } catch (const CoordinatorDied&) {
@@ -345,15 +262,17 @@ void Fleet::turn_all() {
     workers_[i].reset();
     plan_.emplace(now + Millis(random_.below(4000)), Act{Act::Kind::kWorkerStart, i});
   }
+  if (liar_) liar_->turn();
   take_answers();
 }
 
 TimePoint Fleet::next_moment() {
   auto next = broker_.next_due().value_or(TimePoint::max());
-  if (coordinator_) next = std::min(next, std::max(coordinator_->core.next_due(), stopped_until_[kWorkers]));
+  if (coordinator_) next = std::min(next, std::max(coordinator_->core.next_due(), stopped_until_[kMaxWorkers]));
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i]) next = std::min(next, std::max(workers_[i]->next_due(), stopped_until_[i]));
   }
+  if (liar_) next = std::min(next, liar_->next_due());
   if (!plan_.empty()) next = std::min(next, plan_.begin()->first);
   return next;
 }
@@ -432,8 +351,11 @@ Fleet::Fault Fleet::run() {
   objects_.set_faults(faults_.changes);
   start_coordinator();
   for (std::size_t i = 0; i < kWorkers; ++i) start_worker(i);
+  if (faults_.liars > 0) start_liar();
 
   if (auto fault = pass([&] { return plan_.empty(); }, kLimit, "the end of the faults")) return fault;
+  liar_.reset();
+  cut_off_ = 0;
   for (std::size_t i = 0; i < kWorkers; ++i) start_worker(i);
   start_coordinator();
   if (auto fault = pass([&] { return all_ended(); }, kLimit, "the end of every run and command")) return fault;
@@ -441,10 +363,13 @@ Fleet::Fault Fleet::run() {
   // Quiet: the world stands still and nothing goes wrong any more.
   Faults quiet;
   quiet.delay = Millis(1);
+  faults_.slow_disk = {};
   set_policy(quiet);
   objects_.set_faults({});
-  if (auto fault = pass([&] { return results_taken(); }, kLimit, "that every result is taken")) return fault;
+  if (auto fault = pass([&] { return results_taken(); }, kTaken, "that every result is taken")) return fault;
   if (auto fault = pass([&] { return objects_.at_rest(); }, kLimit, "the end of what the cloud is at")) return fault;
+  if (auto fault = pass([&] { return all_ended(); }, kLimit, "the end of what late results have begun")) return fault;
+  if (auto fault = check_told()) return fault;
   if (auto fault = look()) return fault;
   if (auto fault = check_events()) return fault;
   if (auto fault = check_reports()) return fault;
@@ -474,12 +399,6 @@ Fleet::Fault Fleet::run() {
   if (auto fault = check_reports()) return fault;
   if (auto fault = check_owners()) return fault;
   return check_events();
-}
-
-std::string Fleet::describe() const {
-  std::string said;
-  for (const auto& name : parts_) said += (said.empty() ? "" : " ") + name;
-  return said;
 }
 
 }  // namespace muster::sim

@@ -10,34 +10,17 @@
 #include <spdlog/fwd.h>
 
 #include "coordinator/coordinator.h"
-#include "muster/worker.h"
 #include "simulation/cloud.h"
+#include "simulation/faults.h"
+#include "simulation/liar.h"
 #include "simulation/objects.h"
+#include "simulation/worker_process.h"
 #include "simulation/workload.h"
 #include "support/failing_store.h"
-#include "worker_sdk/src/worker_core.h"
 #include "worker_sdk/testing/fake_clock.h"
 #include "worker_sdk/testing/memory_bus.h"
 
 namespace muster::sim {
-
-/// What goes wrong in one simulation; all of it drawn from its seed.
-struct Faults {
-  double loss = 0;         // share of messages that never arrive
-  double duplication = 0;  // share that arrives twice
-  Millis delay{0};         // of each message, at most
-  double error_rate = 0;   // share of plugin reads that fail with a retriable error
-  ChangeFaults changes;
-  int worker_crashes = 0;
-  int coordinator_crashes = 0;  // between two messages that it sends
-  int disconnections = 0;       // of a process from the bus, for up to three seconds
-  int stops = 0;                // of a process, for up to fifteen seconds
-  int store_failures = 0;       // times in which nothing can be written
-  int full_disks = 0;           // times in which workers cannot keep results
-  int clock_jumps = 0;          // of the time of day
-  int churns = 0;               // changes of the cloud while runs are on their way
-  int edits = 0;                // changes of what commands have made, behind their back
-};
 
 /// A whole fleet in one thread under virtual time: the real coordinator, real worker cores and a real plugin, over the
 /// memory bus. A seed gives the same history on every machine.
@@ -53,43 +36,20 @@ class Fleet {
 
   /// What can be left out: kinds of faults, and the wishes of users.
   [[nodiscard]] const std::vector<std::string>& parts() const { return parts_; }
-  [[nodiscard]] std::string describe() const;
 
  private:
-  struct WorkerProcess;
   struct CoordinatorProcess;
-  struct Act {
-    enum class Kind : std::uint8_t {
-      kWorkerCrash,
-      kWorkerStart,
-      kCoordinatorCrash,
-      kCoordinatorStart,
-      kDisconnect,
-      kReconnect,
-      kStop,
-      kStoreFails,
-      kStoreWorks,
-      kDiskFull,
-      kDiskFree,
-      kClockJump,
-      kChurn,
-      kTrigger,
-      kEdit,
-      kWish
-    };
-    Kind kind;
-    std::size_t who = 0;
-  };
   struct CoordinatorDied {};
   using Fault = std::optional<std::string>;
 
   // fleet.cpp
-  void draw_faults();
-  void plan_faults();
   void set_policy(const Faults& faults);
+  /// On which side of a partition a process is; one of no name is on either.
+  [[nodiscard]] bool cut_off(std::string_view process) const;
   void start_coordinator();
   void crash_coordinator();
   void start_worker(std::size_t index);
+  void start_liar();
   void perform(const Act& act);
   void turn_all();
   void trigger();
@@ -109,7 +69,9 @@ class Fleet {
 
   // checks.cpp
   void watch(const Outgoing& message);
-  [[nodiscard]] Fault check_change(const std::string& key, const Token& token);
+  void hear(const Outgoing& message);  // of a worker
+  [[nodiscard]] Fault check_change(const std::string& key, const Host& host);
+  [[nodiscard]] Fault check_told();
   [[nodiscard]] Fault check_inventory();
   [[nodiscard]] Fault check_events();
   [[nodiscard]] Fault check_reports();
@@ -124,6 +86,7 @@ class Fleet {
   Faults faults_;
   std::vector<Wish> wishes_;
   std::vector<std::string> parts_;
+  Weather weather_;
   Cloud cloud_;
   Objects objects_;
   Config config_;
@@ -132,14 +95,21 @@ class Fleet {
   std::vector<std::shared_ptr<testing::MemoryDisk>> disks_;
   std::unique_ptr<CoordinatorProcess> coordinator_;
   std::vector<std::unique_ptr<WorkerProcess>> workers_;
+  std::unique_ptr<Liar> liar_;
   std::vector<TimePoint> stopped_until_;  // by process; the last is the coordinator
+  std::size_t cut_off_ = 0;               // a bit for each process
   std::optional<std::uint64_t> doom_;     // messages that the coordinator sends before it dies
   std::unique_ptr<MemoryBus> user_;
   std::size_t asked_ = 0;
   std::map<std::size_t, Json> answers_;
   std::vector<std::string> promised_;  // commands whose id was answered
   std::map<Token, TimePoint> gone_;    // tokens that were told to go, and when first
-  std::multimap<TimePoint, Act> plan_;
+  std::set<Token> acted_;              // tokens under which a change was made
+  std::map<JobId, Token> asked_for_;   // changes that this coordinator has asked for, and with which token last
+  std::set<Token> superseded_;         // tokens of changes that it has asked for once more
+  std::map<Token, std::string> made_;  // native ids that workers have told as there after a change
+  std::set<std::string> told_;         // those of results that the coordinator has acknowledged
+  Plan plan_;
   Fault fault_;
 };
 

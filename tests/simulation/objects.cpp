@@ -25,8 +25,8 @@ Resource Objects::resource(const std::string& id, const Object& object) const {
   return {id, object.properties, object.uid};
 }
 
-void Objects::book(Entry entry, const Token& token) {
-  if (!fault_ && on_change) fault_ = on_change(entry.key, token);
+void Objects::book(Entry entry, const Host& host) {
+  if (!fault_ && on_change) fault_ = on_change(entry.key, host);
   const auto [act, first] = acts_.emplace(entry.key, entry.act);
   if (!first && act->second != entry.act && !fault_) fault_ = "one key for two kinds of changes: " + entry.key;
   books_.push_back(std::move(entry));
@@ -116,7 +116,7 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
         std::ranges::count_if(things, [&](const auto& each) { return each.second.properties["name"] == name; });
     if (doubled > 1 && !fault_) fault_ = "three living objects of " + name;
   }
-  book({Entry::Act::kCreate, request.idempotency_key, request.type, id, name, {}}, host.token);
+  book({Entry::Act::kCreate, request.idempotency_key, request.type, id, name, {}}, host);
   ever_.emplace(request.type, id);
   made_[request.idempotency_key] = resource(id, object);
   if (!named) keys_[request.idempotency_key] = id;
@@ -139,7 +139,7 @@ Result<Mutation> Objects::update(const UpdateRequest& request, Host& host) {
     fault_ = request.native_id + " was changed from " + request.prior.dump() + ", and was " + object.properties.dump();
   }
   book({Entry::Act::kUpdate, request.idempotency_key, request.type, request.native_id, object.properties["name"], {}},
-       host.token);
+       host);
   object.properties = request.desired;
   object.properties["id"] = request.native_id;
   if (request.type == "SIM::Object" && happens(faults_.progress)) {
@@ -162,7 +162,7 @@ Result<Mutation> Objects::remove(const DeleteRequest& request, Host& host) {
     }
   }
   if (request.precondition == Precondition{} && !fault_) fault_ = request.native_id + " was deleted unseen";
-  book(std::move(entry), host.token);
+  book(std::move(entry), host);
   things.erase(found);
   ++removals_;
   return answer(Mutation::deleted(), host);
@@ -198,9 +198,13 @@ void Objects::edit() {
   }
 }
 
-void Objects::serve(Plugin& plugin, Random& random, double error_rate, Host& host) {
-  const auto fails = [&random, limit = static_cast<std::uint64_t>(error_rate * 1000)] {
-    return random.below(1000) < limit;
+void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host& host) {
+  const auto trouble = [&random, &weather] { return weather.trouble_of_read(random); };
+  const auto changed = [this, &random, &weather, &host](auto change) {
+    return [this, &random, &weather, &host, change](const auto& request, JobContext&) -> Result<Mutation> {
+      if (auto error = weather.trouble(random)) return *error;
+      return (this->*change)(request, host);
+    };
   };
   for (const auto& [name, things] : types_) {
     const bool named = name == "SIM::Named";
@@ -211,8 +215,8 @@ void Objects::serve(Plugin& plugin, Random& random, double error_rate, Host& hos
     info.read_batch = 5;
     if (named) info.list_gives = ListGives::kProperties;
     const auto* all = &things;
-    auto list = [this, all, named, fails](const ListRequest& request, JobContext&) -> Result<ListPage> {
-      if (fails()) return unavailable("a hiccup");
+    auto list = [this, all, named, trouble](const ListRequest& request, JobContext&) -> Result<ListPage> {
+      if (auto error = trouble()) return *error;
       ListPage page;
       for (auto it = all->upper_bound(request.page_token); it != all->end(); ++it) {
         if (!seen(it->second)) continue;
@@ -226,20 +230,18 @@ void Objects::serve(Plugin& plugin, Random& random, double error_rate, Host& hos
       }
       return page;
     };
-    auto read = [this, all, fails](const ReadRequest& request, JobContext&) -> Result<Resource> {
-      if (fails()) return unavailable("a hiccup");
+    auto read = [this, all, trouble](const ReadRequest& request, JobContext&) -> Result<Resource> {
+      if (auto error = trouble()) return *error;
       const auto it = all->find(request.native_id);
       if (it == all->end() || !seen(it->second)) return not_found();
       return resource(it->first, it->second);
     };
     auto& type = plugin.type(std::move(info));
     type.list(std::move(list)).read(std::move(read));
-    type.create([this, &host](const CreateRequest& request, JobContext&) { return create(request, host); });
-    type.update([this, &host](const UpdateRequest& request, JobContext&) { return update(request, host); });
-    type.remove([this, &host](const DeleteRequest& request, JobContext&) { return remove(request, host); });
+    type.create(changed(&Objects::create)).update(changed(&Objects::update)).remove(changed(&Objects::remove));
     if (!named) {
-      type.status([this, fails](const StatusRequest& request, JobContext&) -> Result<Mutation> {
-        if (fails()) return unavailable("a hiccup");
+      type.status([this, trouble](const StatusRequest& request, JobContext&) -> Result<Mutation> {
+        if (auto error = trouble()) return *error;
         return status(request);
       });
     }

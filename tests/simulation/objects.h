@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/worker.h"
+#include "simulation/weather.h"
 #include "unit/sdk_memory_journal.h"
 #include "worker_sdk/bus/clock.h"
 
@@ -18,6 +19,7 @@ struct Host {
   std::shared_ptr<testing::MemoryDisk> disk;
   Token token;        // of the job that is run now
   bool dies = false;  // set by a call: the process ends when it returns, and nobody hears of the answer
+  const Clock* clock = nullptr;
 };
 
 /// What goes wrong with changes. Shares of calls, each in thousandths.
@@ -52,10 +54,10 @@ class Objects {
   Objects(std::uint64_t seed, const Clock& clock);
   ~Objects();
 
-  void serve(Plugin& plugin, Random& random, double error_rate, Host& host);
+  void serve(Plugin& plugin, Random& random, const Weather& weather, Host& host);
   void set_faults(const ChangeFaults& faults) { faults_ = faults; }
   /// Asked before each change is made; returns what speaks against it.
-  std::function<std::optional<std::string>(const std::string& key, const Token& token)> on_change;
+  std::function<std::optional<std::string>(const std::string& key, const Host& host)> on_change;
 
   /// Changes or removes something behind everybody's back.
   void edit();
@@ -85,7 +87,7 @@ class Objects {
   /// The answer of what was done, if it is one.
   [[nodiscard]] Result<Mutation> answer(Mutation done, Host& host);
   void die(Host& host, bool kept);
-  void book(Entry entry, const Token& token);
+  void book(Entry entry, const Host& host);
   [[nodiscard]] Resource resource(const std::string& id, const Object& object) const;
   [[nodiscard]] bool happens(int thousandths) { return random_->below(1000) < static_cast<std::uint64_t>(thousandths); }
   [[nodiscard]] Mutation begin(const std::string& type, const std::string& id, std::optional<Error> fails);

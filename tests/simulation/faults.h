@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "simulation/objects.h"
+#include "worker_sdk/bus/clock.h"
+
+namespace muster::sim {
+
+/// What goes wrong in one simulation; all of it drawn from its seed.
+struct Faults {
+  double loss = 0;         // share of messages that never arrive
+  double duplication = 0;  // share that arrives twice
+  Millis delay{0};         // of each message, at most
+  double error_rate = 0;   // share of plugin reads that fail with a retriable error
+  ChangeFaults changes;
+  int worker_crashes = 0;
+  int coordinator_crashes = 0;  // between two messages that it sends
+  int disconnections = 0;       // of a process from the bus, for up to three seconds
+  int stops = 0;                // of a process, for up to fifteen seconds
+  int store_failures = 0;       // times in which nothing can be written
+  int full_disks = 0;           // times in which workers cannot keep results
+  int clock_jumps = 0;          // of the time of day
+  int churns = 0;               // changes of the cloud while runs are on their way
+  int edits = 0;                // changes of what commands have made, behind their back
+  int partitions = 0;           // times in which some processes hear nothing of the others
+  int drains = 0;               // of a worker, which ends, and is started again
+  int joins = 0;                // workers that come while others work
+  int outages = 0;              // times in which every call fails
+  int throttlings = 0;          // times in which most calls are refused for being too many
+  Millis slow_disk{0};          // a worker waits for its disk before it acts, at most
+  int mixed_versions = 0;       // 1: workers have one of two manifests
+  int liars = 0;                // 1: one of the workers breaks the protocol
+};
+
+inline constexpr std::size_t kWorkers = 3;     // from the start
+inline constexpr std::size_t kMaxWorkers = 5;  // with those that join; the process after them is the coordinator
+inline constexpr std::size_t kDisks = 2;
+
+/// One thing that happens to the fleet or to the cloud.
+struct Act {
+  enum class Kind : std::uint8_t {
+    kWorkerCrash,
+    kWorkerStart,
+    kCoordinatorCrash,
+    kCoordinatorStart,
+    kDisconnect,
+    kReconnect,
+    kStop,
+    kStoreFails,
+    kStoreWorks,
+    kDiskFull,
+    kDiskFree,
+    kClockJump,
+    kChurn,
+    kTrigger,
+    kEdit,
+    kPartition,
+    kHeal,
+    kDrain,
+    kOutage,
+    kOutageEnds,
+    kThrottling,
+    kThrottlingEnds,
+    kWish
+  };
+  Kind kind;
+  std::size_t who = 0;  // a process, a disk, a wish; of a partition one bit for each process that is cut off
+};
+using Plan = std::multimap<TimePoint, Act>;
+
+Faults draw_faults(Random& random);
+/// Takes the parts in `without` out of the faults. Returns the names of all that were there.
+std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& without);
+/// When what happens, of what happens at a time.
+Plan plan_faults(const Faults& faults, TimePoint now, Random& random);
+
+}  // namespace muster::sim

@@ -1,0 +1,73 @@
+#include "simulation/mutations.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "schema/mutation.h"
+
+namespace muster {
+namespace {
+
+std::string& chosen() {
+  static std::string name;
+  return name;
+}
+
+}  // namespace
+
+bool mutated(const char* name) {
+  return chosen() == name;
+}
+
+namespace sim {
+
+const std::vector<Mutation>& mutations() {
+  static const std::vector<Mutation> kAll{
+      // what is durable before what is said
+      {"change-before-commit", "a change is asked for when its intent is durable", {1}},
+      {"intent-unwritten", "the intent of a change is written", {1}},
+      {"publish-before-commit", "what waits for the commit is published after it", {1}},
+      {"ack-before-commit", "a result is acknowledged when it is durable", {1}},
+      {"answer-before-commit", "what a user is promised is durable", {1}},
+      // who may act, and when
+      {"act-without-go", "a worker begins a change when it is told to", {1}},
+      {"ignore-lease", "a worker looks at its lease right before it acts", {18}},
+      {"act-without-journal", "a worker does not act when it cannot keep the result", {25}},
+      {"run-duplicates", "a job that arrives twice is run once", {}},
+      {"change-lost-as-read", "a change is not given to another worker while the first may still act", {}},
+      {"any-token", "only replies of the current attempt count", {23}},
+      // what came of it
+      {"ignore-journal", "a worker that is started again sends what it kept", {9}},
+      {"send-results-once", "a result is sent until it is acknowledged", {1}},
+      {"drop-late-success", "a success of an attempt that was given up is evidence", {}},
+      {"unknown-is-failed", "a change that may have been applied is not told as failed", {1}},
+      // keys and conditions
+      {"key-per-attempt", "every attempt of a change has the same key", {1}},
+      {"same-key-for-both-halves", "another change has another key", {9}},
+      {"forget-unsettled-key", "the next command goes on with the key of what may have been made", {12}},
+      {"update-unconditioned", "an update is of what was seen", {161}},
+      {"delete-unconditioned", "a deletion is of what was seen", {1}},
+      // order
+      {"deletions-unordered", "what uses something goes before it", {8}},
+      {"deletions-do-not-wait", "nothing is deleted unless all else has succeeded", {41}},
+      {"two-commands-of-a-stack", "one command of a stack is carried out at a time", {1}},
+      {"old-plan", "a command is not begun when its stack is not as it was planned on", {1}},
+      // what is observed
+      {"old-observations", "what was asked for before a write is no news of what was written", {}},
+      {"forget-writes", "writes are remembered while an observation is under way", {5}},
+      {"old-index", "what a command has written is looked up afresh", {7}},
+      {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {39}},
+      {"drop-events", "every event is told", {1}},
+  };
+  return kAll;
+}
+
+bool choose_mutation(const std::string& name) {
+  const auto& all = mutations();
+  if (!name.empty() && std::ranges::find(all, name, &Mutation::name) == all.end()) return false;
+  chosen() = name;
+  return true;
+}
+
+}  // namespace sim
+}  // namespace muster

@@ -1,0 +1,85 @@
+#include "simulation/seeds.h"
+
+#include <exception>
+
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "simulation/fleet.h"
+
+namespace muster::sim {
+namespace {
+
+/// Leaves out one part after the other as long as something goes wrong still.
+Names shrunk(std::uint64_t seed, Names without, const std::vector<std::string>& parts, const Log& log) {
+  for (const auto& part : parts) {
+    if (!without.insert(part).second) continue;
+    if (!run_seed(seed, without, log)) without.erase(part);
+  }
+  return without;
+}
+
+std::string joined(const Names& names) {
+  std::string all;
+  for (const auto& name : names) all += (all.empty() ? "" : ",") + name;
+  return all;
+}
+
+}  // namespace
+
+std::optional<Seeds> parse_seeds(const std::string& text) {
+  const auto dots = text.find("..");
+  Seeds seeds;
+  try {
+    seeds.first = std::stoull(text.substr(0, dots));
+    seeds.last = dots == std::string::npos ? seeds.first : std::stoull(text.substr(dots + 2));
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+  return seeds.first <= seeds.last ? std::optional(seeds) : std::nullopt;
+}
+
+Log quiet_log() {
+  auto log = std::make_shared<spdlog::logger>("sim", std::make_shared<spdlog::sinks::null_sink_st>());
+  log->set_level(spdlog::level::off);
+  return log;
+}
+
+Log verbose_log() {
+  auto log = std::make_shared<spdlog::logger>("sim", std::make_shared<spdlog::sinks::stderr_sink_st>());
+  log->set_level(spdlog::level::debug);
+  return log;
+}
+
+std::optional<std::string> run_seed(std::uint64_t seed, const Names& without, const Log& log,
+                                    std::vector<std::string>* parts) {
+  try {
+    Fleet fleet(seed, without, log);
+    if (parts != nullptr) *parts = fleet.parts();
+    return fleet.run();
+  } catch (const std::exception& error) {  // neither the product nor a check lets one out
+    return std::string("an exception: ") + error.what();
+  }
+}
+
+std::optional<std::string> judge_seed(std::uint64_t seed, const Names& without, Shrink shrink) {
+  const auto log = quiet_log();
+  std::vector<std::string> parts;
+  auto fault = run_seed(seed, without, log, &parts);
+  if (!fault) return std::nullopt;
+  auto smallest = without;
+  if (shrink == Shrink::kYes) {
+    smallest = shrunk(seed, without, parts, log);
+    fault = run_seed(seed, smallest, log);
+  }
+  return failure_line(seed, smallest, fault.value_or("nothing, the second time"));
+}
+
+std::string failure_line(std::uint64_t seed, const Names& without, const std::string& fault) {
+  std::string replay = "muster_sim --seeds " + std::to_string(seed);
+  if (!without.empty()) replay += " --without " + joined(without);
+  return "seed " + std::to_string(seed) + ": " + fault + " [" + replay + "]";
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+
+#include "muster/worker.h"
+#include "worker_sdk/bus/clock.h"
+
+namespace muster::sim {
+
+/// What is the matter with the system behind the target, for all calls alike.
+struct Weather {
+  double error_rate = 0;    // share of reads that fail
+  bool outage = false;      // nothing is answered
+  bool throttling = false;  // most calls are one too many
+
+  /// Why a call fails before anything has come of it.
+  [[nodiscard]] std::optional<Error> trouble(Random& random) const {
+    if (outage) return unavailable("out of order");
+    if (throttling && random.below(4) > 0) return throttled("too many calls", Millis(random.below(1500)));
+    return std::nullopt;
+  }
+  [[nodiscard]] std::optional<Error> trouble_of_read(Random& random) const {
+    if (auto error = trouble(random)) return error;
+    if (random.below(1000) < static_cast<std::uint64_t>(error_rate * 1000)) return unavailable("a hiccup");
+    return std::nullopt;
+  }
+};
+
+}  // namespace muster::sim
