@@ -37,6 +37,10 @@ constexpr Millis kRecordTick{1};                 // until the rest of a TLS reco
 constexpr std::chrono::seconds kReportEvery{1};  // of errors that come by themselves
 constexpr std::chrono::seconds kStall{1};        // a loop that was away for longer has not listened itself
 constexpr std::chrono::seconds kDestructorGrace{1};
+
+// Between two log lines that say why there is no connection, when it is the same reason.
+constexpr std::chrono::seconds kRefusedEvery{30};
+
 constexpr int kAuthTries = 4;  // the library drops one NKey signature in 256
 constexpr std::int64_t kLibraryCloseMillis = 5000;
 
@@ -119,6 +123,8 @@ struct NatsBus::State {
   std::uint64_t connections = 0;
   std::uint64_t library_drops = 0;  // of subscriptions that are gone
   std::string connect_error;
+  std::string refusal_said;  // the last that was logged of this outage
+  TimePoint next_refusal{};
   std::uint64_t errors_reported = 0;
   TimePoint next_report{};
 };
@@ -129,6 +135,7 @@ void NatsBus::State::adopt(std::unique_ptr<NatsLink> opened) {
   heard = last_turn = steady_clock::now();
   max_payload = link->max_payload();
   connect_error.clear();
+  refusal_said.clear();
   ++connections;
   for (auto& [id, subscription] : subscriptions) make_native(subscription);
   servers = split_servers(options.url);
@@ -188,7 +195,11 @@ void NatsBus::State::maintain(TimePoint now) {
   attempt.reset();
   if (*outcome) return adopt(std::move(**outcome));
   connect_error = outcome->error().message;
-  log->debug("bus not connected url={} attempt={} error={}", redact_url(options.url), failures, connect_error);
+  if (connect_error != refusal_said || now >= next_refusal) {
+    log->warn("bus not connected, trying again url={} error={}", redact_url(options.url), connect_error);
+    refusal_said = connect_error;
+    next_refusal = now + kRefusedEvery;
+  }
   retry_later(now);
 }
 

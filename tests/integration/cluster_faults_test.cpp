@@ -1,0 +1,144 @@
+// A fleet on three servers with JetStream, of which one goes: killed, or asked to leave.
+
+#include <fstream>
+
+#include <catch2/catch.hpp>
+
+#include "support/fake_cloud.h"
+#include "support/nats_cluster.h"
+#include "support/parts_fleet.h"
+
+using namespace muster::test;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr int kThings = 40;
+constexpr std::size_t kWide = 1500;
+constexpr char kStream[] = "MUSTER_EVENTS";
+
+class ClusterFleet : public PartsFleet {
+ public:
+  ClusterFleet() {
+    where_ = {"--nats", cluster.url()};
+    REQUIRE(eventually([&] { return jetstream_works(); }));
+    configure(
+        "discovery: {interval: 0s}\ntargets:\n"
+        "  - {name: cloud, namespace: FAKE, config: {resources: 0, latency_ms: 100, state: " +
+        state() +
+        "}}\n"
+        "  - {name: wide, namespace: FAKE, config: {resources: " +
+        std::to_string(kWide) + ", page: 50, list_properties: false, latency_ms: 100}}\n");
+    for (int i = 0; i < 3; ++i) add_worker({"fake", "--slots", "2"});
+    REQUIRE(eventually([&] { return cluster.leader_of(kStream) < NatsCluster::kServers; }));
+    std::ofstream(stack()) << things(kThings, 1);
+  }
+
+  /// An apply and a discovery are under way, and some of both is done.
+  void load() {
+    apply_ = begin({"apply", stack(), "--yes", "-o", "json", "--timeout", "60s"});
+    discover_ = begin({"discover", "--wait", "--target", "wide", "-o", "json", "--timeout", "60s"});
+    REQUIRE(eventually([&] { return written(state()).size() >= 5; }));
+  }
+
+  /// Both have ended well, and what is known is what is there.
+  void check() {
+    const auto applied = Json::parse(finish(apply_).out, nullptr, false);
+    const auto discovered = Json::parse(finish(discover_).out, nullptr, false);
+    INFO(log());
+    REQUIRE(applied.is_object());
+    CHECK(applied["state"] == "complete");
+    REQUIRE(discovered.is_object());
+    CHECK(discovered["state"] == "complete");
+    CHECK(doubled(state()).empty());
+    CHECK(written(state()).size() == static_cast<std::size_t>(kThings));
+    CHECK(discover({"--timeout", "60s"})["state"] == "complete");
+    std::set<std::string> managed, wide;
+    for (const auto& row : resources({"--managed"})) CHECK(managed.insert(row["native_id"]).second);
+    for (const auto& row : resources({"--target", "wide"})) CHECK(wide.insert(row["native_id"]).second);
+    CHECK(managed == written(state()));
+    CHECK(wide.size() == kWide);
+    CHECK(all_alive());
+  }
+
+  /// The stream has each event of the store, once, in order.
+  void check_stream() const {
+    NatsClient client(cluster.url());
+    std::vector<std::uint64_t> streamed;
+    const auto last = [&]() -> std::uint64_t {
+      try {
+        return client.api(std::string("STREAM.INFO.") + kStream)["state"]["last_seq"];
+      } catch (const std::runtime_error&) {
+        return 0;  // no leader yet
+      }
+    };
+    std::uint64_t read = 0;
+    const auto end = last_event();
+    const bool all = eventually([&] {
+      for (const auto newest = last(); read < newest;) {
+        const auto message = client.api(std::string("STREAM.MSG.GET.") + kStream, {{"seq", ++read}})["message"];
+        const auto body = Json::parse(from_base64(message["data"]));
+        for (const auto& event : body.is_array() ? body : Json::array({body})) {
+          streamed.push_back(std::stoull(event["sequence"].get<std::string>()));
+        }
+      }
+      return !streamed.empty() && streamed.back() >= end;
+    });
+    INFO(log());
+    REQUIRE(all);
+    for (std::size_t i = 0; i < streamed.size(); ++i) REQUIRE(streamed[i] == i + 1);
+  }
+
+  NatsCluster cluster;
+
+ private:
+  [[nodiscard]] bool jetstream_works() const {
+    try {
+      NatsClient(cluster.url()).api("INFO");
+      return true;
+    } catch (const std::runtime_error&) {
+      return false;
+    }
+  }
+  static std::string from_base64(const std::string& text) {
+    std::string bytes;
+    unsigned bits = 0;
+    int count = 0;
+    for (const char c : text) {
+      constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+      const auto digit = kDigits.find(c);
+      if (digit == std::string_view::npos) break;
+      bits = bits << 6 | static_cast<unsigned>(digit);
+      if ((count += 6) >= 8) bytes += static_cast<char>(bits >> (count -= 8) & 0xff);
+    }
+    return bytes;
+  }
+  [[nodiscard]] std::string state() const { return (directory() / "state.db").string(); }
+  [[nodiscard]] std::string stack() const { return (directory() / "stack.yaml").string(); }
+
+  Task apply_, discover_;
+};
+
+}  // namespace
+
+TEST_CASE("the server that leads the event stream is killed under an apply and a discovery") {
+  ClusterFleet fleet;
+  fleet.load();
+  const auto leader = fleet.cluster.leader_of(kStream);
+  REQUIRE(leader < NatsCluster::kServers);
+  fleet.cluster[leader].kill();
+  fleet.check();
+  fleet.cluster[leader].start();
+  fleet.check_stream();
+}
+
+TEST_CASE("a server goes into lame-duck mode under an apply and a discovery") {
+  ClusterFleet fleet;
+  fleet.load();
+  const auto leader = fleet.cluster.leader_of(kStream);
+  REQUIRE(leader < NatsCluster::kServers);
+  fleet.cluster[leader].lame_duck();
+  fleet.check();
+  fleet.cluster[leader].start();
+  fleet.check_stream();
+}
