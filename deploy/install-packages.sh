@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages of some lists in deploy/packages that are not installed yet.
 #
-#   deploy/install-packages.sh LIST...      lists: build, run, test
+#   deploy/install-packages.sh LIST...      lists: build, run, test, bench
 #
 # Needs root or sudo for that; without either it prints the command line and exits with 1. Services that packages bring
 # along are neither started nor enabled.

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/live_fleet.h"
+#include "support/nats_server.h"
+#include "support/scratch.h"
+
+namespace muster::bench {
+
+struct Options {
+  int rounds = 5;
+  bool quick = false;  // a tenth of everything
+  std::uint32_t resources = 300'000;
+  std::uint32_t page = 64;
+  std::uint32_t bytes = 600;
+  std::uint32_t types = 1;
+  std::uint32_t slots = 4;
+  double filtered = 0, changed = 0;  // shares
+};
+
+enum class Bound : std::uint8_t { kAtLeast, kAtMost };
+
+/// One figure, as it was measured in each round, beside its yardstick in the same round.
+struct Figure {
+  std::string name, unit;
+  std::vector<double> values;
+  std::string yardstick{};        // what `against` is; empty: there is none, goal and floor are of the value itself
+  std::vector<double> against{};  // in the same unit
+  Bound bound = Bound::kAtLeast;  // how ratio, goal and floor compare
+  std::optional<double> goal{}, floor{};
+};
+
+double median(std::vector<double> values);
+
+/// Prints each figure as it comes: a line of a table on stderr, one of JSON on stdout.
+class Report {
+ public:
+  void add(const Figure& figure);
+  /// Names of the figures that are beyond their floors.
+  [[nodiscard]] const std::vector<std::string>& failed() const { return failed_; }
+
+ private:
+  bool titled_ = false;
+  std::vector<std::string> failed_;
+};
+
+/// What `/proc` says of processes.
+struct Usage {
+  double cpu_seconds = 0;
+  double resident_mb = 0, peak_mb = 0;
+};
+Usage usage(const std::vector<pid_t>& pids);
+
+/// A fleet that `muster up` runs, with one target `cloud` of the FAKE namespace that is scanned when it is asked for.
+class BenchFleet : public test::LiveFleet {
+ public:
+  /// `cloud`    more of the target's config, YAML flow style: `resources: 10, page: 64`
+  /// `url`      of its bus; empty: it starts one
+  BenchFleet(const std::string& cloud, int workers, std::uint32_t slots, const std::string& url = {});
+  /// Seconds that a run over the target takes, as its report says; throws unless it is complete. `report`: of that run
+  double scan(Json* report = nullptr) const;
+  /// Until nothing is left to be published.
+  void settle() const;
+  [[nodiscard]] Usage coordinator() const { return usage(processes("coordinator")); }
+  [[nodiscard]] Usage server() const { return usage(processes("nats-server")); }
+  /// One more worker, as if from another machine.
+  [[nodiscard]] pid_t start_worker() const;
+  /// Seconds that `muster WORDS` takes; its output goes to `out`. Throws unless it ends with 0.
+  double timed(const std::vector<std::string>& words, const std::filesystem::path& out = "/dev/null") const;
+};
+
+/// Starts `PROGRAM WORDS --url URL` of this build.
+pid_t start_program(const std::string& program, const std::vector<std::string>& words, const std::string& url,
+                    const std::filesystem::path& out);
+/// Runs it to its end; what it printed. Throws when it fails.
+nlohmann::json run_program(const std::string& program, const std::vector<std::string>& words, const std::string& url);
+
+/// Kills the processes at its end.
+struct Processes {
+  ~Processes();
+  std::vector<pid_t> pids{};
+};
+
+void discover(const Options& options, Report& report);          // discover.cpp: discover-fresh, discover-unchanged
+void discover_read(const Options& options, Report& report);     // discover.cpp
+void discover_million(const Options& options, Report& report);  // discover.cpp: discover-1m
+void events(const Options& options, Report& report);            // discover.cpp
+void jobs(const Options& options, Report& report);              // jobs.cpp
+void scale(const Options& options, Report& report);             // fleets.cpp
+void idle(const Options& options, Report& report);              // fleets.cpp
+void start(const Options& options, Report& report);             // fleets.cpp
+void plan(const Options& options, Report& report);              // plan.cpp
+
+}  // namespace muster::bench

@@ -1,0 +1,64 @@
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+
+#include "tests/bench/bench.h"
+
+int main(int argc, char** argv) {
+  using namespace muster::bench;
+  struct Benchmark {
+    const char* name;
+    void (*run)(const Options&, Report&);
+  };
+  constexpr Benchmark kAll[] = {{"discover-fresh", discover},
+                                {"discover-read", discover_read},
+                                {"discover-1m", discover_million},
+                                {"jobs", jobs},
+                                {"scale", scale},
+                                {"plan", plan},
+                                {"events", events},
+                                {"idle", idle},
+                                {"start", start}};
+  CLI::App app(
+      "What Muster costs beside what the machine itself charges; discover-unchanged is part of discover-fresh");
+  Options options;
+  std::vector<std::string> names;
+  bool check = false;
+  app.add_option("names", names, "which benchmarks; else all");
+  app.add_flag("--quick", options.quick, "a tenth of everything, two rounds: for a look, not for a judgement");
+  app.add_flag("--check", check, "exit with 1 when a figure is beyond its floor");
+  auto* rounds = app.add_option("--rounds", options.rounds, "each benchmark in turn with its yardstick")
+                     ->check(CLI::PositiveNumber);
+  auto* resources =
+      app.add_option("--resources", options.resources, "of the discover benchmarks")->check(CLI::PositiveNumber);
+  app.add_option("--page", options.page, "resources in a page")->check(CLI::PositiveNumber);
+  app.add_option("--bytes", options.bytes, "of the properties of a resource")->check(CLI::PositiveNumber);
+  app.add_option("--types", options.types, "listings side by side")->check(CLI::Range(1, 16));
+  app.add_option("--filtered", options.filtered, "share of the resources that a filter excludes")
+      ->check(CLI::Range(0.0, 1.0));
+  CLI11_PARSE(app, argc, argv);
+  if (options.quick && rounds->count() == 0) options.rounds = 2;
+  if (options.quick && resources->count() == 0) options.resources /= 10;
+  for (auto& name : names) {
+    if (name == "discover-unchanged") name = "discover-fresh";
+    if (std::ranges::none_of(kAll, [&](const auto& benchmark) { return name == benchmark.name; })) {
+      std::fprintf(stderr, "no benchmark %s\n", name.c_str());
+      return 2;
+    }
+  }
+  Report report;
+  bool broken = false;
+  for (const auto& benchmark : kAll) {
+    if (!names.empty() && std::ranges::find(names, benchmark.name) == names.end()) continue;
+    try {
+      benchmark.run(options, report);
+    } catch (const std::exception& failure) {
+      std::fprintf(stderr, "%s: %s\n", benchmark.name, failure.what());
+      broken = true;
+    }
+  }
+  for (const auto& name : report.failed()) std::fprintf(stderr, "beyond its floor: %s\n", name.c_str());
+  return broken || (check && !report.failed().empty()) ? 1 : 0;
+}

@@ -1,0 +1,142 @@
+// Discovery of a FAKE target by a fleet of processes, beside straight-line pipelines (yardstick_pipeline.cpp).
+
+#include <stdexcept>
+
+#include "tests/bench/bench.h"
+#include "tests/bench/stopwatch.h"
+
+namespace muster::bench {
+namespace {
+
+std::string share(double value) {
+  return std::to_string(value);
+}
+
+std::string cloud(const Options& options, bool reads) {
+  return "resources: " + std::to_string(options.resources / options.types) +
+         ", types: " + std::to_string(options.types) + ", page: " + std::to_string(options.page) +
+         ", bytes: " + std::to_string(options.bytes) + ", filtered_share: " + share(options.filtered) +
+         (reads ? ", list_properties: false" : "");
+}
+
+double rate(const Options& options, double seconds) {
+  return options.resources / options.types * options.types / seconds;
+}
+
+std::vector<double> pipeline(const Options& options, const std::string& kind, bool reads, int passes) {
+  const test::NatsServer server;
+  const test::Scratch scratch;
+  const std::vector<std::string> sizes{"--resources", std::to_string(options.resources),
+                                       "--types",     std::to_string(options.types),
+                                       "--page",      std::to_string(options.page),
+                                       "--bytes",     std::to_string(options.bytes),
+                                       "--filtered",  share(options.filtered)};
+  auto words = sizes;
+  words.insert(words.begin(), "pages");
+  const Processes worker{{start_program("bench_yardstick", words, server.url(), "/dev/null")}};
+  words = sizes;
+  words.insert(words.begin(), "pipeline");
+  words.insert(words.end(), {"--kind", kind, "--store", scratch.path / "store.db", "--passes", std::to_string(passes)});
+  if (reads) words.emplace_back("--reads");
+  std::vector<double> rates;
+  const auto said = run_program("bench_yardstick", words, server.url());
+  for (const auto& seconds : said.at("seconds")) {
+    rates.push_back(rate(options, seconds.get<double>()));
+  }
+  return rates;
+}
+
+enum class Events : std::uint8_t { kPublished, kKept };
+
+/// Seconds until a first run has ended and, where they are published, until its events are. They are kept where
+/// somebody listens to what the coordinator asks JetStream, and never answers.
+double discover_all(const Options& options, Events events) {
+  test::NatsServerOptions jetstream;
+  jetstream.jetstream = events == Events::kPublished;
+  const test::NatsServer server(jetstream);
+  const test::Scratch scratch;
+  Processes mute;
+  if (events == Events::kKept)
+    mute.pids.push_back(start_program("bench_yardstick", {"mute"}, server.url(), "/dev/null"));
+  BenchFleet fleet(cloud(options, false), 1, options.slots, server.url());
+  const Stopwatch watch;
+  fleet.scan();
+  if (events == Events::kPublished) fleet.settle();
+  return watch.seconds();
+}
+
+}  // namespace
+
+void discover(const Options& options, Report& report) {
+  std::vector<double> fresh, unchanged, same, same_again, bare;
+  for (int i = 0; i < options.rounds; ++i) {
+    {
+      BenchFleet fleet(cloud(options, false), 1, options.slots);
+      fresh.push_back(rate(options, fleet.scan()));
+      fleet.settle();
+      const auto before = fleet.last_event();
+      test::FleetClient::Json run;
+      unchanged.push_back(rate(options, fleet.scan(&run)));
+      for (const auto& scan : run.at("scans")) {
+        if (scan.at("new") != 0 || scan.at("changed") != 0) throw std::runtime_error("not unchanged: " + run.dump());
+      }
+      if (!fleet.resource_events(before).empty()) throw std::runtime_error("an unchanged resource has an event");
+    }
+    const auto rates = pipeline(options, "same-work", false, 2);
+    same.push_back(rates[0]);
+    same_again.push_back(rates[1]);
+    bare.push_back(pipeline(options, "bare", false, 1)[0]);
+  }
+  report.add({"discover-fresh", "rows/s", fresh, "same work", same, Bound::kAtLeast, 0.85, 0.65});
+  report.add({"discover-fresh/bare", "rows/s", fresh, "bare", bare, Bound::kAtLeast, 0.55, 0.4});
+  report.add({"discover-unchanged", "rows/s", unchanged, "discover-fresh", fresh, Bound::kAtLeast, 2, 1.5});
+  report.add({"discover-unchanged/same", "rows/s", unchanged, "same work, again", same_again});
+}
+
+void discover_read(const Options& options, Report& report) {
+  std::vector<double> fresh, same;
+  for (int i = 0; i < options.rounds; ++i) {
+    fresh.push_back(rate(options, BenchFleet(cloud(options, true), 1, options.slots).scan()));
+    same.push_back(pipeline(options, "same-work", true, 1)[0]);
+  }
+  report.add({"discover-read", "rows/s", fresh, "same work", same, Bound::kAtLeast, 0.6, 0.4});
+}
+
+void discover_million(const Options& options, Report& report) {
+  auto large = options, small = options;
+  large.resources = options.quick ? 100'000 : 1'000'000;
+  small.resources = large.resources / 10;
+  std::vector<double> corrected, of_small, peak, lines, rows, client;
+  for (int i = 0; i < std::min(options.rounds, 3); ++i) {
+    {
+      const BenchFleet fleet(cloud(large, false), 1, options.slots);
+      rows.push_back(rate(large, fleet.scan()));
+      fleet.settle();
+      lines.push_back(rate(large, fleet.timed({"resources", "-o", "ndjson"})));
+      peak.push_back(fleet.coordinator().peak_mb);
+    }
+    const auto same_large = pipeline(large, "same-work", false, 1)[0];
+    const auto fresh_small = rate(small, BenchFleet(cloud(small, false), 1, options.slots).scan());
+    const auto same_small = pipeline(small, "same-work", false, 1)[0];
+    corrected.push_back(rows.back() / same_large);
+    of_small.push_back(fresh_small / same_small);
+  }
+  report.add({"discover-1m", "rows/s", rows});
+  report.add({"discover-1m/small", "of same", corrected, "of same, a tenth", of_small, Bound::kAtLeast, 0.9, 0.75});
+  report.add({"discover-1m/memory", "MB", peak, {}, {}, Bound::kAtMost, 300, 600});
+  report.add({"discover-1m/ndjson", "rows/s", lines, {}, {}, Bound::kAtLeast, 200'000, 100'000});
+}
+
+void events(const Options& options, Report& report) {
+  std::vector<double> with, without;
+  for (int i = 0; i < options.rounds; ++i) {
+    with.push_back(discover_all(options, Events::kPublished));
+    without.push_back(discover_all(options, Events::kKept));
+  }
+  std::vector<double> extra;
+  for (std::size_t i = 0; i < with.size(); ++i) extra.push_back(with[i] - without[i]);
+  report.add({"events/published", "s", with});
+  report.add({"events/cost", "s", extra, "discovery without", without, Bound::kAtMost, 0.25, 0.5});
+}
+
+}  // namespace muster::bench

@@ -1,0 +1,144 @@
+// Jobs through the product's own dispatch, leases and results, asked for by a program instead of a run. A process of
+// its own, as the yardsticks are; prints one line of JSON at its end.
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+#include <CLI/CLI.hpp>
+
+#include "tests/bench/job_desk.h"
+#include "tests/bench/stopwatch.h"
+
+namespace muster::bench {
+namespace {
+
+constexpr const char* kThing = "FAKE::Cloud::Thing0";
+
+struct Options {
+  std::string url;
+  std::size_t workers = 1;       // that are waited for
+  std::uint32_t count = 10'000;  // reads, probes
+  std::uint32_t window = 256;    // in flight; of `rate` and `probe` jobs of 20 ms, submitted
+  double seconds = 2;
+};
+
+ListJob one_item() {
+  ListJob list;
+  list.page_size = 1;
+  return list;
+}
+
+Target slow_cloud() {
+  return JobDesk::target("cloud", R"({"resources":1000,"bytes":200,"latency_ms":20})");
+}
+
+double percentile(std::vector<double>& sorted, std::size_t percent) {
+  return sorted[std::min(sorted.size() - 1, sorted.size() * percent / 100)];
+}
+
+/// Reads of one resource each, so many in flight.
+void reads(JobDesk& desk, const Options& options) {
+  const auto target = JobDesk::target("cloud", R"({"resources":1000,"bytes":400})");
+  std::vector<Stopwatch> begun(options.window);
+  std::vector<double> took;
+  took.reserve(options.count);
+  std::uint32_t asked = 0;
+  const auto ask = [&](std::uint64_t place) {
+    if (asked >= options.count) return;
+    char id[32];
+    std::snprintf(id, sizeof id, "thing0-%08u", asked++ % 1000);
+    begun[place] = Stopwatch();
+    desk.submit(target, ReadJob{{id}}, kThing, place);
+  };
+  const Stopwatch watch;
+  for (std::uint32_t i = 0; i < options.window; ++i) ask(i);
+  while (took.size() < options.count) {
+    desk.turn([&](const JobOutcome& outcome) {
+      if (!std::holds_alternative<ReadResult>(outcome.result)) throw std::runtime_error("a read failed");
+      took.push_back(begun[outcome.owner].seconds());
+      ask(outcome.owner);
+    });
+  }
+  const auto seconds = watch.seconds();
+  std::ranges::sort(took);
+  std::printf(R"({"seconds":%f,"p50":%f,"p99":%f,"job_bytes":%zu,"reply_bytes":%zu})"
+              "\n",
+              seconds, percentile(took, 50), percentile(took, 99), desk.job_bytes, desk.reply_bytes);
+}
+
+/// Jobs of 20 ms a second, while so many are submitted.
+void rate(JobDesk& desk, const Options& options) {
+  const auto cloud = slow_cloud();
+  std::uint64_t done = 0;
+  const auto run = [&](double seconds) {
+    done = 0;
+    const Stopwatch watch;
+    while (watch.seconds() < seconds) {
+      desk.turn([&](const JobOutcome&) {
+        ++done;
+        desk.submit(cloud, one_item(), kThing, 1);
+      });
+    }
+    return static_cast<double>(done) / watch.seconds();
+  };
+  for (std::uint32_t i = 0; i < options.window; ++i) desk.submit(cloud, one_item(), kThing, 1);
+  run(0.3);  // until it runs evenly
+  std::printf(R"({"per_second":%f})"
+              "\n",
+              run(options.seconds));
+}
+
+/// How long small jobs of another namespace take, one after another, while so many of 20 ms are submitted.
+void probe(JobDesk& desk, const Options& options) {
+  const auto cloud = slow_cloud();
+  const auto files = JobDesk::target("files", R"({"root":"/etc"})");
+  constexpr std::uint64_t kFlood = 1, kProbe = 2;
+  for (std::uint32_t i = 0; i < options.window; ++i) desk.submit(cloud, one_item(), kThing, kFlood);
+  std::vector<double> took;
+  while (took.size() < options.count) {
+    const Stopwatch watch;
+    desk.submit(files, InspectJob{}, {}, kProbe, "FS");
+    for (bool answered = false; !answered;) {
+      desk.turn([&](const JobOutcome& outcome) {
+        answered = answered || outcome.owner == kProbe;
+        if (outcome.owner == kFlood) desk.submit(cloud, one_item(), kThing, kFlood);
+      });
+    }
+    took.push_back(watch.seconds());
+  }
+  std::ranges::sort(took);
+  std::printf(R"({"p50":%f,"p99":%f})"
+              "\n",
+              percentile(took, 50), percentile(took, 99));
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) {
+  using namespace muster::bench;
+  CLI::App app("Jobs through dispatch, lease and result");
+  app.require_subcommand(1);
+  Options options;
+  for (const auto* name : {"reads", "rate", "probe"}) {
+    auto* sub = app.add_subcommand(name);
+    sub->add_option("--url", options.url)->required();
+    sub->add_option("--workers", options.workers);
+    sub->add_option("--count", options.count);
+    sub->add_option("--window", options.window);
+    sub->add_option("--seconds", options.seconds);
+  }
+  CLI11_PARSE(app, argc, argv);
+  try {
+    JobDesk desk(options.url);
+    desk.await_workers(options.workers);
+    if (app.got_subcommand("reads")) reads(desk, options);
+    if (app.got_subcommand("rate")) rate(desk, options);
+    if (app.got_subcommand("probe")) probe(desk, options);
+    return 0;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    return 1;
+  }
+}

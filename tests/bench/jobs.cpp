@@ -1,0 +1,108 @@
+// Jobs through dispatch, lease and result (job_desk_main.cpp): beside requests and replies of the same bytes without
+// any meaning, and by the number of workers.
+
+#include <algorithm>
+
+#include "tests/bench/bench.h"
+
+namespace muster::bench {
+namespace {
+
+using nlohmann::json;
+
+/// A server, and workers that are started anew for each desk: one that knows a fleet does not serve another.
+class Workers {
+ public:
+  void add(const std::string& plugin, std::uint32_t count, std::uint32_t slots) {
+    const std::vector<std::string> words{test::built("muster-plugin-" + plugin),
+                                         "--nats",
+                                         server_.url(),
+                                         "--slots",
+                                         std::to_string(slots),
+                                         "--data-dir",
+                                         scratch_.path};
+    for (std::uint32_t i = 0; i < count; ++i)
+      programs_.push_back({words, {}, scratch_.path / "out", scratch_.path / "err"});
+  }
+  [[nodiscard]] std::string url() const { return server_.url(); }
+  /// What `bench_desk WORDS` says, once all workers are in.
+  [[nodiscard]] json desk(std::vector<std::string> words) const {
+    Processes processes;
+    for (const auto& program : programs_) processes.pids.push_back(test::spawn(program));
+    words.insert(words.end(), {"--workers", std::to_string(programs_.size())});
+    return run_program("bench_desk", words, server_.url());
+  }
+
+ private:
+  test::NatsServer server_;
+  test::Scratch scratch_;
+  std::vector<test::Program> programs_;
+};
+
+json requests(const std::string& url, const std::string& count, const std::string& window, const json& like) {
+  const std::vector<std::string> sizes{"--request", like.at("job_bytes").dump(), "--reply",
+                                       like.at("reply_bytes").dump()};
+  auto words = sizes;
+  words.insert(words.begin(), "echo");
+  const Processes echo{{start_program("bench_yardstick", words, url, "/dev/null")}};
+  words = sizes;
+  words.insert(words.begin(), "requests");
+  words.insert(words.end(), {"--count", count, "--window", window});
+  return run_program("bench_yardstick", words, url);
+}
+
+}  // namespace
+
+void jobs(const Options& options, Report& report) {
+  const auto few = std::to_string(options.quick ? 1'000 : 10'000),
+             many = std::to_string(options.quick ? 20'000 : 200'000);
+  Workers workers;
+  workers.add("fake", 1, 256);
+  std::vector<double> p50, raw_p50, p99, raw_p99, rate, raw_rate;
+  for (int i = 0; i < options.rounds; ++i) {
+    const auto one = workers.desk({"reads", "--count", few, "--window", "1"});
+    const auto raw_one = requests(workers.url(), few, "1", one);
+    p50.push_back(1e6 * one.at("p50").get<double>());
+    p99.push_back(1e6 * one.at("p99").get<double>());
+    raw_p50.push_back(1e6 * raw_one.at("p50").get<double>());
+    raw_p99.push_back(1e6 * raw_one.at("p99").get<double>());
+    const auto wide = workers.desk({"reads", "--count", many, "--window", "256"});
+    const auto raw_wide = requests(workers.url(), many, "256", wide);
+    rate.push_back(std::stod(many) / wide.at("seconds").get<double>());
+    raw_rate.push_back(std::stod(many) / raw_wide.at("seconds").get<double>());
+  }
+  report.add({"jobs/p50", "us", p50, "request/reply", raw_p50, Bound::kAtMost, 2, 3});
+  report.add({"jobs/p99", "us", p99, "request/reply", raw_p99, Bound::kAtMost});
+  report.add({"jobs/256 in flight", "jobs/s", rate, "request/reply", raw_rate, Bound::kAtLeast, 0.6, 0.4});
+}
+
+void scale(const Options& options, Report& report) {
+  constexpr std::uint32_t kSlots = 4;
+  for (const std::uint32_t count : {1U, 2U, 4U, 8U, 16U, 32U, 64U}) {
+    Workers workers;
+    workers.add("fake", count, kSlots);
+    std::vector<double> rates, linear;
+    for (int i = 0; i < std::min(options.rounds, 3); ++i) {
+      const auto said = workers.desk(
+          {"rate", "--window", std::to_string(2 * kSlots * count), "--seconds", options.quick ? "0.5" : "2"});
+      rates.push_back(said.at("per_second").get<double>());
+      linear.push_back(kSlots * count / 0.020);
+    }
+    report.add({"scale/" + std::to_string(count), "jobs/s", rates, "linear", linear, Bound::kAtLeast, 0.95, 0.9});
+  }
+  Workers workers;
+  workers.add("fake", 4, kSlots);
+  workers.add("fs", 1, kSlots);
+  std::vector<double> alone, flooded;
+  for (int i = 0; i < options.rounds; ++i) {
+    const auto p99 = [&](const char* flood) {
+      const auto said = workers.desk({"probe", "--count", options.quick ? "200" : "1000", "--window", flood});
+      return 1000 * said.at("p99").get<double>();
+    };
+    alone.push_back(p99("0"));
+    flooded.push_back(p99("10000"));
+  }
+  report.add({"scale/flood p99", "ms", flooded, "p99 without it", alone, Bound::kAtMost, 2, 2});
+}
+
+}  // namespace muster::bench

@@ -1,0 +1,16 @@
+#!/bin/sh
+# What Muster costs beside what the machine itself charges: each benchmark in turn with its yardstick.
+#
+#   tests/bench/run.sh [NAME…] [--quick] [--check] [--rounds N] [--resources N] [--page N] [--bytes N] [--types N]
+#
+# Builds release first; Debian packages that are missing are installed. A table goes to stderr, a line of JSON for each
+# figure to stdout. --quick: a tenth of everything. --check: exit with 1 when a figure is beyond its floor. --help: all.
+set -eu
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+"$root/deploy/install-packages.sh" build run bench
+cd "$root"
+cmake --preset release -DMUSTER_BENCH=ON >&2
+cmake --build --preset release --target bench >&2
+export MUSTER_BIN_DIR="$root/build/release/bin"
+exec "$MUSTER_BIN_DIR/muster_bench" "$@"

@@ -1,0 +1,60 @@
+// What jobs are measured against: requests and replies of the same sizes, so many in flight, without any meaning.
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "tests/bench/loop_client.h"
+#include "tests/bench/stopwatch.h"
+#include "tests/bench/yardstick.h"
+
+namespace muster::bench {
+
+int serve_echo(const RequestOptions& options) {
+  LoopClient client(options.url, "bench.echo", "workers");
+  const std::string reply(options.reply, 'r');
+  client.serve([&](const Arrived& request) { client.answer(request, reply); });
+  return 0;
+}
+
+int serve_silence(const RequestOptions& options) {
+  LoopClient client(options.url, "$JS.API.>");
+  client.serve([](const Arrived&) {});
+  return 0;
+}
+
+int run_requests(const RequestOptions& options) {
+  LoopClient client(options.url, "bench.answer.*");
+  const std::string request(options.request, 'q');
+  std::vector<Stopwatch> begun(options.window);
+  std::vector<double> took;
+  took.reserve(options.count);
+  std::vector<std::string> subjects;
+  for (std::uint32_t i = 0; i < options.window; ++i) subjects.push_back("bench.answer." + std::to_string(i));
+  std::uint32_t asked = 0;
+  const auto ask = [&](std::size_t place) {
+    if (asked >= options.count) return;
+    ++asked;
+    begun[place] = Stopwatch();
+    client.publish("bench.echo", subjects[place].c_str(), request);
+  };
+  client.await("bench.echo", "bench.answer.0", request);
+  const Stopwatch watch;
+  for (std::size_t i = 0; i < options.window; ++i) ask(i);
+  while (took.size() < options.count) {
+    client.turn([&](const Arrived& reply) {
+      const auto place =
+          static_cast<std::size_t>(std::atoi(reply.subject() + std::char_traits<char>::length("bench.answer.")));
+      took.push_back(begun[place].seconds());
+      ask(place);
+    });
+  }
+  const auto seconds = watch.seconds();
+  std::sort(took.begin(), took.end());
+  std::printf(R"({"seconds":%f,"p50":%f,"p99":%f})"
+              "\n",
+              seconds, took[took.size() / 2], took[took.size() * 99 / 100]);
+  return 0;
+}
+
+}  // namespace muster::bench
