@@ -17,6 +17,10 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kReadBatch = 256;
 constexpr Millis kPatience{60'000};  // with a plan of a hundred thousand resources
+constexpr Millis kAskAgain{2'000};   // without an answer; twice as long each time
+constexpr Millis kReconnecting{100};
+constexpr std::array<std::string_view, 5> kChanging{"apply", "cancel", "declare", "discover",
+                                                    "plan"};  // verbs that are asked once
 
 std::string remedy() {
   return "start a fleet with `muster up`, or say where it is with --nats URL or --data-dir DIR";
@@ -88,15 +92,28 @@ Result<std::string> NatsClient::ask_text(std::string_view verb, std::string requ
   const bool large = verb == "plan" || verb == "apply";
   const auto patience = large ? std::max(timeout_, kPatience) : timeout_;
   const auto deadline = steady_clock::now() + patience;
-  if (auto sent = bus_->publish(message); !sent) return sent.error();
+  // A server that goes takes questions and answers with it: what changes nothing is asked again.
+  const bool repeats = std::find(kChanging.begin(), kChanging.end(), verb) == kChanging.end();
+  auto silence = kAskAgain;
+  auto next = steady_clock::now();
   while (true) {
+    if (const auto now = steady_clock::now(); now >= next) {
+      if (auto sent = bus_->publish(message)) {
+        next = repeats ? now + silence : steady_clock::time_point::max();
+        silence *= 2;
+      } else if (sent.error().code == Errc::kDisconnected && !bus_->status().closed) {
+        next = now + kReconnecting;
+      } else {
+        return sent.error();
+      }
+    }
     if (auto answer = take_messages(message.reply)) {
       if (!*answer) return answer->error();
       auto error = api_error(**answer, verb);
       return error ? Result<std::string>(std::move(*error)) : std::move(*answer);
     }
     if (steady_clock::now() >= deadline) break;
-    bus_->wait(deadline);
+    bus_->wait(std::min(next, deadline));
   }
   const std::string trouble = bus_->status().last_error;
   return Error{Errc::kNoResponders,

@@ -1,0 +1,111 @@
+// The command line's connection: what it does when questions, answers and servers get lost.
+
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <future>
+#include <thread>
+
+#include "coordinator/cli/client.h"
+#include "support/nats_server.h"
+
+using namespace muster;
+using namespace std::chrono_literals;
+using test::NatsServer;
+
+namespace {
+
+constexpr Millis kPatience{60'000};
+
+std::shared_ptr<spdlog::logger> quiet() {
+  return std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+}
+
+NatsOptions options_for(const NatsServer& server) {
+  NatsOptions options;
+  options.url = server.url();
+  options.reconnect_wait = 5ms;
+  options.reconnect_wait_max = 50ms;
+  return options;
+}
+
+/// Stands where a coordinator would, and answers from the n-th question on.
+class Coordinator {
+ public:
+  Coordinator(const NatsServer& server, int answers_from) {
+    auto bus = NatsBus::connect(options_for(server), quiet());
+    REQUIRE(bus);
+    bus_ = std::move(*bus);
+    REQUIRE(bus_->subscribe("muster.api.>"));
+    REQUIRE(bus_->flush(kPatience));
+    thread_ = std::thread([this, answers_from] { serve(answers_from); });
+  }
+  ~Coordinator() {
+    end_ = true;
+    thread_.join();
+  }
+  [[nodiscard]] int questions() const { return questions_; }
+
+ private:
+  void serve(int answers_from) {
+    std::vector<Message> messages;
+    while (!end_) {
+      bus_->wait(std::chrono::steady_clock::now() + 20ms);
+      while (bus_->receive(messages, 16) > 0) {
+        for (const auto& message : messages) {
+          if (++questions_ < answers_from) continue;
+          Outgoing answer;
+          answer.subject = message.reply;
+          answer.data = R"({"here":true})";
+          (void)bus_->publish(answer);
+        }
+        messages.clear();
+      }
+    }
+  }
+
+  std::unique_ptr<NatsBus> bus_;
+  std::atomic<bool> end_ = false;
+  std::atomic<int> questions_ = 0;
+  std::thread thread_;
+};
+
+std::unique_ptr<cli::NatsClient> client_of(const NatsServer& server, Millis timeout = kPatience) {
+  auto client = cli::NatsClient::connect(options_for(server), "muster", timeout, quiet());
+  REQUIRE(client);
+  return std::move(*client);
+}
+
+}  // namespace
+
+TEST_CASE("a question that changes nothing is asked again until somebody answers") {
+  const NatsServer server;
+  const Coordinator coordinator(server, 2);
+  const auto answer = client_of(server)->ask("status", cli::Json::object());
+  REQUIRE(answer);
+  CHECK(*answer == R"({"here":true})");
+  CHECK(coordinator.questions() == 2);
+}
+
+TEST_CASE("what changes something is asked once") {
+  const NatsServer server;
+  const Coordinator coordinator(server, 2);
+  const auto verb = GENERATE("discover", "cancel");
+  const auto answer = client_of(server, 3s)->ask(verb, cli::Json::object());
+  REQUIRE_FALSE(answer);
+  CHECK(answer.error().code == Errc::kNoResponders);
+  CHECK(coordinator.questions() == 1);
+}
+
+TEST_CASE("a question waits for the connection to come back") {
+  NatsServer server;
+  const auto client = client_of(server);
+  server.kill();
+  auto asked = std::async(std::launch::async, [&] { return client->ask("status", cli::Json::object()); });
+  server.start();
+  const auto answer = asked.get();
+  REQUIRE_FALSE(answer);
+  CHECK_THAT(answer.error().message, Catch::Contains("no coordinator with prefix"));
+}
