@@ -86,7 +86,7 @@ TEST_CASE("a question that changes nothing is asked again until somebody answers
   const auto answer = client_of(server)->ask("status", cli::Json::object());
   REQUIRE(answer);
   CHECK(*answer == R"({"here":true})");
-  CHECK(coordinator.questions() == 2);
+  CHECK(coordinator.questions() >= 2);
 }
 
 TEST_CASE("what changes something is asked once") {

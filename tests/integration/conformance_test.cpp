@@ -53,8 +53,8 @@ class Kit : public FleetClient {
     }
     return names;
   }
-  pid_t start(const std::vector<std::string>& more) const {
-    return spawn({command(words(more)), {}, directory() / "out", directory() / "err"});
+  pid_t start(const std::vector<std::string>& more, const fs::path& fixtures) const {
+    return spawn({command(words(more, fixtures)), {}, directory() / "out", directory() / "err"});
   }
 };
 
@@ -111,7 +111,11 @@ TEST_CASE("each fault fails its checks") {
 
 TEST_CASE("a test that is stopped deletes what it has made") {
   const Kit kit;
-  const auto pid = kit.start({"--check", "list", "--check", "many", "--check", "killed"});
+  const auto fixtures = kit.directory() / "fixtures";
+  fs::create_directory(fixtures);
+  std::ofstream(fixtures / "Thing.yaml")  // so many that the test is not over when it is stopped
+      << slurp(Kit::fixtures() / "CARELESS.Thing.yaml") << "many: 1000\n";
+  const auto pid = kit.start({"--check", "list", "--check", "many", "--check", "killed"}, fixtures);
   REQUIRE(FleetClient::eventually([&] { return !kit.left().empty(); }));
   ::kill(pid, SIGINT);
   CHECK(wait_for(pid) == 1);

@@ -211,7 +211,7 @@ TEST_CASE("a target without workers is reported, and looked at as soon as one is
 TEST_CASE("a target that is named while another run waits is looked at all the same") {
   PartsFleet fleet;
   fleet.configure(kOnlyWhenAsked + std::string("  - {name: slow, namespace: FAKE, config: {resources: 40, page: 1, "
-                                               "latency_ms: 50}}\n"
+                                               "latency_ms: 250}}\n"
                                                "  - {name: hidden, namespace: FAKE, config: {}, discover: false}\n"));
   fleet.add_worker({"fake", "--slots", "1"});
   const auto running = fleet.json({"discover"})["run"].get<std::string>();

@@ -178,12 +178,12 @@ TEST_CASE("whatever plugin code does, the fleet goes on and the run ends with a 
   CHECK(fleet.muster({"status"}).status == 0);
   CHECK(muster::test::slurp(fleet.directory() / "up.out").find("HOSTILE") == std::string::npos);
   CHECK(fleet.stop() == 0);
-  CHECK(fleet.log().find("does not stop") == std::string::npos);
+  CHECK(fleet.log().find("worker hostile: does not stop") == std::string::npos);
 }
 
 TEST_CASE("a listing without an end ends with its run") {
   const std::vector<Case> cases{{"endless-things", {}, {"TIMEOUT"}}, {"good", {"good"}}};
-  LiveFleet fleet(fleet_of(cases, "run_deadline: 8s"));
+  LiveFleet fleet(fleet_of(cases, "run_deadline: 20s"));
   fleet.start();
   REQUIRE(idle(fleet));
   const auto since = fleet.last_event();

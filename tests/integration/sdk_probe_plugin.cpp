@@ -25,7 +25,7 @@ muster::Result<muster::Resource> read_thing(const muster::ReadRequest& request, 
   if (request.native_id == "until-stopped") {
     while (!context.stop_token().stop_requested()) std::this_thread::sleep_for(5ms);
   }
-  if (request.native_id == "a-while") std::this_thread::sleep_for(500ms);
+  if (request.native_id == "a-while") std::this_thread::sleep_for(3s);
   return muster::Resource{.properties = {{"secret", request.target.config.value("secret", "")}}};
 }
 

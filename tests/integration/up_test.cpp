@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};  // for what takes a second on an idle machine
+constexpr std::chrono::seconds kPatience{180};  // for what takes a second on an idle machine
 
 bool eventually(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;

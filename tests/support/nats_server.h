@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -46,7 +47,7 @@ class NatsServer {
 
  private:
   void write_config() const;
-  [[nodiscard]] bool launch();
+  [[nodiscard]] bool launch(std::chrono::seconds patience);
   [[nodiscard]] bool read_port();
   [[nodiscard]] std::string log_tail() const;
   void end(int signal);

@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr int kStarts = 20;  // a port that was free a moment ago can be taken by an outgoing connection
 constexpr std::chrono::seconds kReady{120};
+constexpr std::chrono::milliseconds kPause{200};  // backends that a killed server leaves hold its memory for a moment
 constexpr std::chrono::milliseconds kLook{10};
 constexpr int kStatusLine = 8;  // of postmaster.pid
 
@@ -135,6 +136,7 @@ void PostgresServer::create_cluster() {
 void PostgresServer::start() {
   for (int i = 0; i < kStarts; ++i) {
     if (pid_ < 0 && launch()) return;
+    std::this_thread::sleep_for(kPause);
   }
   throw std::runtime_error("postgres does not start: " + log_tail());
 }
