@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <stop_token>
 #include <thread>
 
 #include <catch2/catch.hpp>
@@ -53,10 +54,11 @@ std::string graph(int count, int size) {
   return text;
 }
 
+// More workers than kills of one: who ends five times within a minute is not started again.
 struct Storm : LiveFleet {
   Storm()
       : LiveFleet(R"(workers:
-  - {plugin: fake, count: 3}
+  - {plugin: fake, count: 8}
 targets:
   - name: cloud
     namespace: FAKE
@@ -82,9 +84,8 @@ TEST_CASE("no double, no orphan, and each command ends, whatever dies meanwhile"
   const auto file = (fleet.directory() / "big.yaml").string();
   // Some kills in each of three storms: who dies often is started again later and later.
   std::atomic<int> kills_left = 0;
-  std::atomic<bool> over = false;
-  std::thread reaper([&] {
-    while (!over) {
+  std::jthread reaper([&](const std::stop_token& over) {
+    while (!over.stop_requested()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(700));
       if (kills_left <= 0) continue;
       constexpr const char* kVictims[] = {"muster-plugin-fake", "coordinator", "muster-plugin-fake", "nats-server"};
@@ -103,7 +104,7 @@ TEST_CASE("no double, no orphan, and each command ends, whatever dies meanwhile"
         CHECK((said == "done" || said == "failed" || said == "blocked"));
       }
       if (report["state"] == "complete") return rounds;
-      static_cast<void>(fleet.discover());
+      static_cast<void>(fleet.muster({"discover", "--wait"}));  // it may die under that, too
     }
     return 99;
   };
@@ -123,7 +124,7 @@ TEST_CASE("no double, no orphan, and each command ends, whatever dies meanwhile"
   std::ofstream(file) << graph(count / 2, 2);
   CHECK(until_complete({"apply", file, "--yes", "-o", "json", "--timeout", "20s"}) < 30);
   CHECK(books(state, there).size() == static_cast<std::size_t>(count / 2));
-  over = true;
+  reaper.request_stop();
   reaper.join();
 
   // The inventory knows exactly what there is, and of each which declaration it belongs to.

@@ -429,10 +429,10 @@ class Trial : public PartsFleet {
 const std::array<Trial::Point, 7> Trial::kPoints{{{"undispatched", "", &Trial::undispatched},
                                                   {"bus-stopped", "", &Trial::bus_stopped},
                                                   {"in-flight", "", &Trial::in_flight},
-                                                  {"begun", "hang_before_ms: 3000", &Trial::begun},
-                                                  {"acted", "hang_after_ms: 3000", &Trial::acted},
-                                                  {"unread", "hang_after_ms: 3000", &Trial::unread},
-                                                  {"unacknowledged", "hang_after_ms: 3000", &Trial::unacknowledged}}};
+                                                  {"begun", "hang_before_ms: 8000", &Trial::begun},
+                                                  {"acted", "hang_after_ms: 8000", &Trial::acted},
+                                                  {"unread", "hang_after_ms: 8000", &Trial::unread},
+                                                  {"unacknowledged", "hang_after_ms: 8000", &Trial::unacknowledged}}};
 
 }  // namespace
 

@@ -28,15 +28,16 @@ class SiteFleet : public PartsFleet {
     const std::string site = ", namespace: FAKE, pool: site, config: {latency_ms: 400, ";
     configure("discovery: {interval: 0s}\ntargets:\n  - {name: cloud" + site + "resources: 0, state: " + state() +
               "}}\n  - {name: wide" + site + "resources: " + std::to_string(kWide) +
-              ", page: 50, list_properties: false}}\n");
+              ", page: 25, list_properties: false}}\n");
     std::ofstream(stack()) << things(kThings, 1, 20);
   }
 
   /// While a change and a discovery of the site are under way, its link goes and comes back.
   template <typename Cut, typename Restore>
   void lose_the_site(std::size_t workers, Cut cut, Restore restore) {
-    const auto apply = begin({"apply", stack(), "--yes", "-o", "json", "--timeout", "60s"});
-    const auto run = begin({"discover", "--wait", "--target", "wide", "-o", "json", "--timeout", "60s"});
+    const auto run = begin({"discover", "--wait", "--target", "wide", "-o", "json"});
+    REQUIRE(eventually([&] { return user_run_reads(); }));
+    const auto apply = begin({"apply", stack(), "--yes", "-o", "json"});
     REQUIRE(eventually([&] { return written(state()).size() >= 5; }));
     cut();
     REQUIRE(eventually([&] { return active_at_site() == 0; }));

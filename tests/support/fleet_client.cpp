@@ -21,6 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr const char* kAnswerTime = "60s";  // a machine may stand still for longer than a user waits
+
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> list;
   for (auto& text : texts) list.push_back(text.data());
@@ -106,10 +108,16 @@ std::vector<std::string> FleetClient::command(const std::vector<std::string>& wo
   return all;
 }
 
+std::vector<std::string> FleetClient::question(std::vector<std::string> args) const {
+  const bool limited = std::ranges::find(args, "--timeout") != args.end();
+  if (!limited) args.insert(args.end(), {"--timeout", kAnswerTime});
+  return command(args);
+}
+
 FleetClient::Task FleetClient::begin(const std::vector<std::string>& args) const {
   const auto answer = "answer" + std::to_string(tasks_++);
   Task task{-1, directory_ / answer, directory_ / (answer + "-err")};
-  task.process = spawn({command(args), {}, task.out, task.err});
+  task.process = spawn({question(args), {}, task.out, task.err});
   return task;
 }
 
@@ -164,6 +172,15 @@ std::vector<std::string> FleetClient::resource_events(std::uint64_t after) const
 
 std::uint64_t FleetClient::last_event() const {
   return json({"status"}).at("events").at("last").get<std::uint64_t>();
+}
+
+bool FleetClient::user_run_reads() const {
+  const auto runs = json({"runs"});
+  return std::ranges::any_of(runs, [](const Json& run) {
+    return run.value("trigger", "") == "user" &&
+           std::ranges::any_of(run.value("scans", Json::array()),
+                               [](const Json& scan) { return scan.value("read", 0) > 0; });
+  });
 }
 
 bool FleetClient::eventually(const std::function<bool()>& done) {

@@ -66,6 +66,9 @@ class FleetClient {
   /// Sequence of the newest event.
   [[nodiscard]] std::uint64_t last_event() const;
 
+  /// Whether a discovery that somebody asked for has read something.
+  [[nodiscard]] bool user_run_reads() const;
+
   /// Polls until `done` holds; false after three minutes.
   static bool eventually(const std::function<bool()>& done);
 
@@ -78,6 +81,8 @@ class FleetClient {
   ~FleetClient();
   /// `muster WORDS` with the options that say where the fleet is.
   [[nodiscard]] std::vector<std::string> command(const std::vector<std::string>& words) const;
+  /// The same for what waits for an answer: with a --timeout that is long, unless `args` have one.
+  [[nodiscard]] std::vector<std::string> question(std::vector<std::string> args) const;
 
   std::vector<std::string> where_{};  // more options that say where the fleet is
 

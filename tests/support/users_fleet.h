@@ -48,7 +48,7 @@ class UsersFleet : public FleetClient {
     std::filesystem::remove(out);
     std::filesystem::remove(err);
     Answer answer;
-    answer.status = wait_for(spawn({command(words), environment, out, err}));
+    answer.status = wait_for(spawn({question(words), environment, out, err}));
     answer.out = slurp(out);
     answer.err = slurp(err);
     std::ofstream(directory() / "cli.err", std::ios::app) << answer.err;
