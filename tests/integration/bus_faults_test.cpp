@@ -84,13 +84,14 @@ TEST_CASE("an observer that does not read its events holds nobody up") {
 TEST_CASE("a worker of 600 slots uses all of them") {
   constexpr int kSlots = 600, kJobs = 1500;
   PartsFleet fleet;
-  fleet.configure("discovery: {interval: 0s}\ntargets:\n  - {name: work, namespace: PACED, config: {things: " +
-                  std::to_string(kJobs) + "}}\n");
+  fleet.configure(
+      "discovery: {interval: 0s}\ntargets:\n  - {name: work, namespace: PACED, discover: false, config: {things: " +
+      std::to_string(kJobs) + "}}\n");
   fleet.add_worker({"paced", "--slots", std::to_string(kSlots)},
-                   {.environment = {{"PACE_NAME", "huge"}, {"PACE_MS", "3000"}}});
+                   {.environment = {{"PACE_NAME", "huge"}, {"PACE_MS", "10000"}}});  // a heartbeat tells of all
   NatsClient bus(fleet.nats.url());
   bus.listen();
-  const auto report = fleet.discover({"--timeout", "120s"});
+  const auto report = fleet.discover({"--target", "work", "--timeout", "120s"});
   CHECK(report["state"] == "complete");
   std::size_t most = 0;
   for (const auto& message : bus.heard()) {

@@ -91,7 +91,7 @@ class FolderFleet : public PartsFleet {
 
  private:
   const std::string targets =
-      "targets: [{name: cloud, namespace: FAKE, config: {seed: 1, resources: 1200, page: 10, "
+      "targets: [{name: cloud, namespace: FAKE, config: {seed: 1, resources: 2400, page: 10, "
       "latency_ms: 100}}]\n";
 };
 
@@ -192,7 +192,7 @@ TEST_CASE_METHOD(FolderFleet, "a new version takes over in the middle of a run, 
     CHECK(run.at("problems").empty());
   }
   CHECK(spanned);
-  CHECK(resources().size() == 1200);
+  CHECK(resources().size() == 2400);
   CHECK(events(before, "*job.*").empty());  // neither failed nor tried again
 
   put("fake", "#!/bin/sh\nexit 1\n");
