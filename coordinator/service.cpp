@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <thread>
 
 #include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,8 @@ namespace {
 
 constexpr Millis kOtherFleetAnswer{500};
 constexpr Millis kCloseTimeout{2000};
+constexpr Millis kServerAway{10'000};
+constexpr Millis kConnectAgain{500};
 constexpr std::string_view kSqlite = "sqlite:";
 
 // A signal handler reaches nothing but globals; set before the handlers are installed, cleared after.
@@ -48,6 +51,18 @@ class StopSignals {
   struct sigaction before_term_ {};
 };
 
+/// A server that is started again may take a while.
+Result<std::unique_ptr<NatsBus>> connect(const NatsOptions& options, const Clock& clock,
+                                         const std::shared_ptr<spdlog::logger>& log) {
+  const auto until = clock.now() + kServerAway;
+  for (;;) {
+    auto bus = NatsBus::connect(options, log);
+    if (bus || bus.error().code != Errc::kDisconnected || clock.now() >= until) return bus;
+    log->warn("cannot reach the bus, trying again: {}", bus.error().message);
+    std::this_thread::sleep_for(kConnectAgain);
+  }
+}
+
 /// The fleet id of a coordinator that already answers on this prefix, empty when nobody does.
 std::string fleet_on(NatsBus& bus, const Subjects& subjects, const Clock& clock) {
   const auto answers = bus.inbox() + ".fleet";
@@ -81,7 +96,7 @@ int run_coordinator(const Config& config, const std::shared_ptr<spdlog::logger>&
     log->error("cannot open the store: {}", store.error().message);
     return 1;
   }
-  auto bus = NatsBus::connect(config.nats, log);
+  auto bus = connect(config.nats, clock, log);
   if (!bus) {
     log->error("cannot reach the bus: {}", bus.error().message);
     return 1;
