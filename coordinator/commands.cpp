@@ -271,20 +271,21 @@ void Commands::begin_queued(TimePoint now) {
 /// Where the store is not as it was when the plan was made, in ways that the steps themselves do not notice.
 std::vector<std::string> Commands::moved(const CommandPlan& plan) const {
   std::vector<std::string> said;
+  std::set<RowId> leaving;
+  for (const auto& step : plan.steps) {
+    if (step.action == StepAction::kDelete) leaving.insert(step.row);
+  }
   for (const auto& step : plan.steps) {
     const auto where = step.stack + "/" + step.name;
-    RowId row = 0;
-    ResourceState state = ResourceState::kPresent;
+    bool taken = false;
     must(s_.store.of_stack(step.stack, step.name, [&](const ManagedView& view) {
-      row = view.row;
-      state = view.state;
+      const bool same = view.row == step.row && step.action != StepAction::kCreate;
+      taken = taken || (view.state != ResourceState::kMissing && !same && !leaving.contains(view.row));
     }));
-    const bool there = row != 0 && state != ResourceState::kMissing;
-    if (step.action == StepAction::kCreate && there) said.push_back(where + " has been made meanwhile");
-    if (step.action == StepAction::kAdopt && row != 0) said.push_back(where + " has been adopted meanwhile");
+    if (taken) said.push_back(where + " has been made or adopted meanwhile");
     const bool wants_row =
         step.action == StepAction::kUpdate || step.action == StepAction::kDelete || step.action == StepAction::kReplace;
-    if (wants_row && row != step.row && must(s_.store.claim(step.row)).value_or(Claim{}).stack != step.stack) {
+    if (wants_row && must(s_.store.claim(step.row)).value_or(Claim{}).stack != step.stack) {
       said.push_back(where + " is not the stack's any more");
     }
   }
@@ -349,6 +350,9 @@ void Commands::tick(TimePoint now, Effects& effects) {
     if (!execution.finished()) {
       ++it;
       continue;
+    }
+    for (const auto& [target, type] : execution.unsure()) {
+      static_cast<void>(discovery_.trigger({{target}, {type}}, "drift"));  // the inventory has what was made after all
     }
     if (execution.row().state == "complete") discovery_.drop_targets(execution.plan().drop_targets);
     it = running_.erase(it);

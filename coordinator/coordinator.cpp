@@ -399,7 +399,6 @@ void Coordinator::on_api(const Message& message, TimePoint) {
   if (message.reply.empty()) return;
   asked_.emplace_back(message.reply);
   const auto verb = message.subject.substr(subjects_.api("").size());
-  const auto before = store_.uncommitted();
   const auto begun = clock_.now();
   auto answer = core_->api.answer(verb, message.data, effects_);
   requests_.processing += clock_.now() - begun;
@@ -409,9 +408,9 @@ void Coordinator::on_api(const Message& message, TimePoint) {
   if (answer.size() > limit) {
     answer = R"({"error":{"code":"TOO_LARGE","message":"the answer is larger than a message may be","where":"api"}})";
   }
-  // What an answer promises is durable before it is given.
+  // What an answer promises or shows is durable before it is given, whoever has written it.
   const bool early = MUSTER_MUTATION("answer-before-commit");
-  auto& when = store_.uncommitted() == before || early ? effects_.at_once : effects_.after_commit;
+  auto& when = store_.uncommitted() == 0 || early ? effects_.at_once : effects_.after_commit;
   when.push_back({std::string(message.reply), {}, std::move(answer), {}});
 }
 

@@ -11,7 +11,8 @@
 namespace muster {
 namespace {
 
-constexpr Millis kWaitForWorkers{10'000};
+constexpr Millis kWaitForWorkers{20'000};  // that the configuration names, before the first run
+constexpr Millis kWaitForReturn{10'000};   // of workers that fell silent: they may be restarting
 constexpr Millis kProgressEvery{2000};
 constexpr std::size_t kRunsKept = 1000;
 constexpr std::string_view kDrift = "drift";
@@ -220,12 +221,28 @@ bool Discovery::workers_ready(const std::vector<TargetRow>& targets) {
          });
 }
 
+/// Until when the workers that a target lacks are worth waiting for; the beginning of time when none is missed.
+TimePoint Discovery::return_until(const std::vector<TargetRow>& targets) {
+  TimePoint until;
+  for (const auto& target : targets) {
+    const Lane lane{target.ns, target.pool};
+    if (s_.registry.serves(lane, {})) continue;
+    for (const auto& [id, worker] : s_.registry.workers()) {
+      if (worker.state == WorkerState::kLost && worker.lane() == lane) {
+        until = std::max(until, worker.last_heard + kWaitForReturn);
+      }
+    }
+  }
+  return until;
+}
+
 void Discovery::begin(TimePoint now) {
   std::vector<TargetRow> targets;
   for (auto& row : must(s_.store.targets())) {
     if (row.state != TargetState::kRemoved && queued_scope_.of(row)) targets.push_back(std::move(row));
   }
-  if (first_ && now < workers_until_ && !workers_ready(targets)) return;
+  if (!first_) workers_until_ = return_until(targets);
+  if (now < workers_until_ && !(first_ && workers_ready(targets))) return;
   first_ = false;
   auto row = std::move(*queued_);
   queued_.reset();

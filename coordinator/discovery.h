@@ -50,6 +50,7 @@ class Discovery {
   void remove_target(TargetRow& row);
   void mark_stale(const TargetRow& target);
   [[nodiscard]] bool workers_ready(const std::vector<TargetRow>& targets);
+  [[nodiscard]] TimePoint return_until(const std::vector<TargetRow>& targets);
   RunId new_id();
   void queue(ScopePart scope, const std::string& reason);
   void queue_due(TimePoint now);

@@ -15,6 +15,13 @@ constexpr std::size_t kMaxPartBytes = 256ULL << 20;             // of all replie
 constexpr std::size_t kQueuedPerSlot = 4;                       // more waits with the caller
 constexpr Millis kRecoverAfter{3500};  // until nobody has a recovered job any more: some heartbeats
 
+/// Whether it is the outcome of a change, which counts whoever brings it: a worker that was started again has another
+/// id.
+bool tells_of_change(const decltype(JobReply::body)& body) {
+  const auto* result = std::get_if<JobResult>(&body);
+  return std::holds_alternative<Part>(body) || (result != nullptr && std::holds_alternative<MutationResult>(*result));
+}
+
 }  // namespace
 
 JobId Dispatcher::submit(JobSpec spec, TimePoint now, WallTime wall) {
@@ -342,6 +349,7 @@ bool Dispatcher::count_taken(Record& record) {
 void Dispatcher::send_again(Record& record, TimePoint now) {
   ++counters_.resent;
   --record.attempt;
+  record.offered = true;
   const auto silent = record.worker;
   const auto unheard = [&](const WorkerEntry& worker) { return worker.last_heard <= record.since; };
   if (silent.empty()) {
@@ -413,19 +421,22 @@ void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
     return;
   }
   auto& record = jobs_.at(lease->second);
+  if (record.gone && record.worker != reply.worker && !tells_of_change(reply.body)) {
+    ++counters_.stale_replies;  // one message reached two, or one lies: who was told to go on has it
+    const auto* worker = registry_.find(reply.worker);
+    if (worker != nullptr && std::holds_alternative<Accepted>(reply.body)) {
+      cancel(worker->announcement.ns, reply.worker, reply.job, reply.token, effects);
+    }
+    return;
+  }
   if (std::holds_alternative<Busy>(reply.body)) {
     ++counters_.busy;
     --record.attempt;
+    record.offered = true;
     end_flight(record);
     record.last_worker = reply.worker;
     if (auto* worker = registry_.find(reply.worker)) worker->full_until = now + kBusyPause;
     enqueue(record, true);
-    return;
-  }
-  if (record.gone && record.worker != reply.worker && std::holds_alternative<Accepted>(reply.body)) {
-    if (const auto* worker = registry_.find(reply.worker)) {  // one message reached two: the first has it
-      cancel(worker->announcement.ns, reply.worker, reply.job, reply.token, effects);
-    }
     return;
   }
   attribute(record, reply.worker);
@@ -545,7 +556,8 @@ void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
     const auto lane = record.spec.lane.ns + "/" + record.spec.lane.pool;
     Error error{Errc::kTimeout, {}, {}, 0};
     if (record.attempt == 0) {
-      error = {Errc::kNoWorker, "no worker of " + lane + " took the job within its deadline", {}, 0};
+      error.code = record.offered ? Errc::kTimeout : Errc::kNoWorker;
+      error.message = "no worker of " + lane + " took the job within its deadline";
     } else {
       error.message = "no result within the job's deadline, after " + std::to_string(record.attempt) + " attempts";
     }

@@ -139,6 +139,7 @@ class Dispatcher {
     bool gone = false;       // of a change: `go` was given for this dispatch
     bool uncertain = false;  // of a change: an attempt may have been applied
     bool cancelled = false;
+    bool offered = false;  // to a worker that is there, which did not take it
     Token token;
     WorkerId worker;                 // whom it is known to be with
     WorkerId last_worker;            // who had it last: at another attempt others come first

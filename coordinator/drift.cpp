@@ -86,8 +86,11 @@ void Drift::judge(const ResourceRecord& row) {
     auto kept = Json::parse(resource->properties);
     for (const auto& field : fields_of(difference.patch, there)) {
       kept[Json::json_pointer(field.at("path").get<std::string>())] = field.at("found");
-      std::erase_if(resource->holes, [&](const Hole& hole) { return hole.pointer == field.at("path"); });
     }
+    // What it referred to may be what it uses still: the order of deletions must not forget that.
+    const auto needs = resource->needs();
+    std::erase_if(resource->holes, [&](const Hole& hole) { return kept.contains(Json::json_pointer(hole.pointer)); });
+    resource->after.assign(needs.begin(), needs.end());
     resource->properties = kept.dump();
     must(store_.manage(row.row, {claim->stack, claim->name, declared_text(*resource)}));
   } else {

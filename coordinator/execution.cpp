@@ -351,8 +351,11 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
   if (auto* read = std::get_if<ReadResult>(&outcome.result); read != nullptr && read->items.size() == 1) {
     answer = std::move(read->items.front());
   }
-  if (auto* item = std::get_if<Item>(&answer); item != nullptr && item->native_id.empty()) {
-    item->native_id = work.op.native_id;
+  if (auto* item = std::get_if<Item>(&answer)) {
+    if (item->native_id.empty()) item->native_id = work.op.native_id;
+    if (item->native_id != work.op.native_id) {
+      answer = Error{Errc::kContract, "the plugin answered a read of " + work.op.native_id + " with another", {}, 0};
+    }
   }
   if (phase == Phase::kReading) return take_reading(work, answer, now);
   if (phase == Phase::kSettling) return take_settling(work, answer, now);
@@ -369,6 +372,7 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
     const bool forgotten = MUSTER_MUTATION("forget-unsettled-key");
     if (creating && state != State::kDone && work.op.uncertain && work.row == 0 && !forgotten) {
       must(s_.store.set_unsettled(work.place(), work.key()));
+      unsure_.emplace(work.step.target, work.step.type);
     }
     operation = it->second->op;
     running_.erase(it);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -52,6 +53,8 @@ class Execution {
   /// An earlier attempt of a change whose outcome is being found out has succeeded.
   bool hint(std::size_t step, const MutationResult& result);
 
+  /// Targets and types of which something may have been made that is not in the inventory.
+  [[nodiscard]] const std::set<std::pair<std::string, std::string>>& unsure() const { return unsure_; }
   [[nodiscard]] bool finished() const { return finished_; }
   [[nodiscard]] TimePoint next_due() const;
   [[nodiscard]] const CommandRow& row() const { return row_; }
@@ -119,6 +122,8 @@ class Execution {
   void updated(Work& work, const Item& item, TimePoint now);
   void deleted(Work& work, TimePoint now);
   void gone(Work& work);
+  void spend_key(Work& work);
+  [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);
   void converge(Work& work, const nlohmann::json& there, TimePoint now);
   /// Canonical, and without what is not to be read back. The step's `state` stands for all of it.
   Result<JsonText> kept_form(Work& work, const Item& item);
@@ -139,6 +144,7 @@ class Execution {
   std::size_t others_left_ = 0;                           // steps that are no deletions and have not ended
   bool others_failed_ = false;
   std::size_t left_ = 0;  // steps that have not ended
+  std::set<std::pair<std::string, std::string>> unsure_;
   std::map<std::size_t, std::unique_ptr<Work>> running_;
   std::unordered_map<JobId, std::size_t> jobs_;
   std::map<std::string, PropertyRule> rules_;       // by type

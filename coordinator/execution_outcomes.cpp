@@ -83,6 +83,7 @@ void Execution::take_change(Work& work, JobResult result, bool uncertain, TimePo
     return;
   }
   auto* error = std::get_if<Error>(&result);
+  work.op.uncertain = work.op.uncertain || error == nullptr;
   const Error failure = error != nullptr
                             ? std::move(*error)
                             : Error{Errc::kContract, "the plugin answered a change with something else", {}, 0};
@@ -143,7 +144,9 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
 
 /// An update finds nothing to update.
 void Execution::gone(Work& work) {
-  if (const auto row = must(s_.store.one(work.step.row)); row && row->state != ResourceState::kMissing) {
+  const auto row = must(s_.store.one(work.step.row));
+  const bool listed = row && (row->state == ResourceState::kPresent || row->state == ResourceState::kStale);
+  if (listed) {
     must(s_.store.leave(row->row, row->managed ? ResourceState::kMissing : ResourceState::kVanished, "vanished",
                         s_.clock.wall()));
     s_.events.emit(work.target.ns, "resource.vanished", row->id.value,
@@ -224,10 +227,26 @@ void Execution::plan_update(Work& work, const Json& there, TimePoint now) {
   go_on(work, Phase::kUpdating, now);
 }
 
+/// What was made with the key is gone: what is asked for next is another object.
+void Execution::spend_key(Work& work) {
+  must(s_.store.set_unsettled(work.place(), {}));
+  ++work.op.epoch;
+  work.op.native_id.clear();
+  work.op.request_id.clear();
+  work.op.job = {};
+  work.inherited_key.clear();
+  work.told.reset();
+  work.reads = 0;
+}
+
 void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now) {
   const auto change = work.change();
   const auto* error = std::get_if<Error>(&answer);
-  if (error != nullptr && error->code != Errc::kNotFound) return again(work, Phase::kSettling, *error, now);
+  if (error != nullptr && error->code != Errc::kNotFound) {
+    const bool enough = row_.cancel == Cancelled::kForced || work.tries + 1 >= s_.config.retry.attempts;
+    if (enough && work.told && !work.told->properties.empty()) return created(work, Item(*work.told), now);
+    return again(work, Phase::kSettling, *error, now);
+  }
   if (change == Work::Change::kDelete) {
     const auto* item = std::get_if<Item>(&answer);
     const bool another = item != nullptr && !work.uid.empty() && !item->uid.empty() && item->uid != work.uid;
@@ -238,6 +257,12 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
   }
   if (error != nullptr) {
     if (change == Work::Change::kUpdate) return gone(work);
+    if (work.told) {
+      if (++work.reads < kConvergeReads) {
+        return go_on(work, Phase::kSettling, now, pause_after(work.reads - 1, kFirstPause));
+      }
+      spend_key(work);
+    }
     return again(work, Phase::kCreating, {Errc::kNotStabilized, "it is not there after it was made", {}, 0}, now);
   }
   const auto& item = std::get<Item>(answer);
@@ -254,6 +279,7 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
 }
 
 void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
+  if (!work.op.native_id.empty()) return go_on(work, Phase::kSettling, now);  // it has been told meanwhile
   if (const auto* error = std::get_if<Error>(&result)) return again(work, Phase::kFinding, *error, now);
   if (const auto* page = std::get_if<ListResult>(&result)) {
     work.listed = page->next_page_token.empty();
@@ -295,6 +321,14 @@ bool Execution::is_wanted(Work& work, const Item& item) {
          });
 }
 
+/// Whether a create tells what was, and not what is: asked again with the key of an attempt that is not known, a target
+/// may answer as it did then; and what took its time to answer may have been seen, and seen to go, meanwhile.
+bool Execution::may_be_gone(const Work& work, const std::string& native_id) {
+  if (work.change() != Work::Change::kCreate) return false;
+  const auto known = must(s_.store.one(work.step.target, work.step.type, native_id));
+  return work.op.uncertain || (known && known->state == ResourceState::kVanished);
+}
+
 void Execution::succeeded(Work& work, const MutationResult& result, TimePoint now) {
   if (work.change() == Work::Change::kDelete) return deleted(work, now);
   if (result.native_id.empty() && work.op.native_id.empty()) {
@@ -304,9 +338,10 @@ void Execution::succeeded(Work& work, const MutationResult& result, TimePoint no
   if (work.change() == Work::Change::kUpdate && native_id != work.op.native_id) {
     return fail(work, {Errc::kContract, "the plugin changed " + native_id + " instead of " + work.op.native_id, {}, 0});
   }
-  if (result.properties.empty()) {
+  if (result.properties.empty() || may_be_gone(work, native_id)) {
     work.op.native_id = native_id;
     work.op.uncertain = true;
+    work.told = Item{native_id, result.uid, result.properties};
     return go_on(work, Phase::kSettling, now);
   }
   const Item item{native_id, result.uid, result.properties};
@@ -385,9 +420,14 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
   }
   if (row.version == 1 && row.first_seen == at) must(s_.store.set_created(made.row));
   if (!item.uid.empty() && row.uid != item.uid) must(s_.store.set_uid(made.row, item.uid));
-  if (const auto old = step.row != 0 && step.row != made.row ? must(s_.store.one(step.row)) : std::nullopt) {
-    must(s_.store.release(step.row));
-    if (old->state == ResourceState::kMissing) must(s_.store.leave(step.row, ResourceState::kVanished, "replaced", at));
+  std::vector<std::pair<RowId, ResourceState>> before;  // it takes the name over from
+  must(s_.store.of_stack(step.stack, step.name, [&](const ManagedView& view) {
+    const bool goes = view.row == step.row || view.state == ResourceState::kMissing;
+    if (goes && view.row != made.row) before.emplace_back(view.row, view.state);
+  }));
+  for (const auto& [old, state] : before) {
+    must(s_.store.release(old));
+    if (state == ResourceState::kMissing) must(s_.store.leave(old, ResourceState::kVanished, "replaced", at));
   }
   must(s_.store.manage(made.row, {step.stack, step.name, step.claim}));
   if (!work.inherited_key.empty()) must(s_.store.set_unsettled(work.place(), {}));

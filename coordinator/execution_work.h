@@ -76,6 +76,7 @@ struct Execution::Work {
   Hash128 state;   // of all that was read
   Precondition precondition;
   std::optional<UpdateJob> update;
+  std::optional<Item> told;             // what a create was answered with that is to be seen yet
   std::string page_token;               // kFinding: where the listing stands
   bool listed = false;                  // it has come to its end
   std::vector<std::string> candidates;  // ids that it gave without properties

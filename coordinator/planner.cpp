@@ -103,10 +103,7 @@ class Planner {
       node.resource = &resource;
       node.needs = resource.needs();
       if (const auto* rules = rules_of(resource.type)) {
-        const auto mine = stack_.find(resource.name);
-        const bool same =
-            mine != stack_.end() && mine->second.type == resource.type && mine->second.target == resource.target;
-        if (same) node.known = &mine->second;
+        node.known = own(resource);
         claim(node, *rules);
       }
       check(node);
@@ -122,6 +119,21 @@ class Planner {
         nodes_[found->second].dependents.push_back(i);
       }
     }
+  }
+
+  /// What the stack has under this name. What a command made, and did not come to say, may stand beside what another
+  /// made since: the newest that is there counts, and the others leave.
+  const PlanningView::Known* own(const DeclaredResource& resource) const {
+    const PlanningView::Known* best = nullptr;
+    const auto [first, last] = stack_.equal_range(resource.name);
+    for (auto it = first; it != last; ++it) {
+      const auto& known = it->second;
+      if (known.type != resource.type || known.target != resource.target) continue;
+      if (best == nullptr || best->state == ResourceState::kMissing || known.state != ResourceState::kMissing) {
+        best = &known;
+      }
+    }
+    return best;
   }
 
   void claim(Node& node, const TypeRules& rules) {
@@ -439,10 +451,7 @@ class Planner {
   void plan_leaving() {
     std::map<std::string, const PlanningView::Known*> leaving;
     for (const auto& [name, known] : stack_) {
-      const auto declared = by_name_.find(name);
-      const bool same = declared != by_name_.end() && nodes_[declared->second].resource->type == known.type &&
-                        nodes_[declared->second].resource->target == known.target;
-      if (!same && !taken_.contains(known.row)) leaving.emplace(name, &known);
+      if (!taken_.contains(known.row)) leaving.emplace(name, &known);
     }
     plan_deletions(leaving, mode_ == ApplyMode::kDestroy ? "the stack is destroyed" : "it is not declared any more",
                    result_);
@@ -454,9 +463,9 @@ class Planner {
   PlanResult result_;
   std::vector<Node> nodes_;
   std::unordered_map<std::string, std::size_t> by_name_;
-  std::map<std::string, PlanningView::Known> stack_;  // managed rows of the stack, by name
-  std::deque<PlanningView::Known> found_;             // rows that are adopted by their ids
-  std::set<RowId> taken_;                             // rows of declared resources, also under a new name
+  std::multimap<std::string, PlanningView::Known> stack_;  // managed rows of the stack, by name
+  std::deque<PlanningView::Known> found_;                  // rows that are adopted by their ids
+  std::set<RowId> taken_;                                  // rows of declared resources, also under a new name
   std::map<std::string, TypeRules> types_;
   std::map<std::pair<std::string, std::string>, IdentityIndex> indexes_;
 };

@@ -19,16 +19,23 @@ bool is_moved(const ReadItem& answer, std::string_view uid) {
   return item != nullptr && !item->uid.empty() && item->uid != uid;
 }
 
-/// Gives each of `count` answers to `take`, with whether it is an answer for that id alone; a job that failed as a
+/// Gives the answer for each of `ids` to `take`, with whether it is an answer for that id alone; a job that failed as a
 /// whole has been tried again already.
 template <typename Take>
-void each_answer(const JobResult& result, std::size_t count, Take take) {
+void each_answer(const JobResult& result, const std::vector<std::string>& ids, Take take) {
   const auto* read = std::get_if<ReadResult>(&result);
-  const bool whole = read != nullptr && read->items.size() == count;
+  const bool whole = read != nullptr && read->items.size() == ids.size();
   const auto* failed = std::get_if<Error>(&result);
   const ReadItem no_answer =
       failed != nullptr ? *failed : Error{Errc::kContract, "the plugin did not answer each id", {}, 0};
-  for (std::size_t i = 0; i < count; ++i) take(i, whole ? read->items[i] : no_answer, whole);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto* item = whole ? std::get_if<Item>(&read->items[i]) : nullptr;
+    if (item != nullptr && !item->native_id.empty() && item->native_id != ids[i] && !MUSTER_MUTATION("any-id")) {
+      take(i, Error{Errc::kContract, "the plugin read " + item->native_id + " instead", {}, 0}, false);
+    } else {
+      take(i, whole ? read->items[i] : no_answer, whole);
+    }
+  }
 }
 
 bool is_gone(const ReadItem& answer) {
@@ -53,7 +60,8 @@ void Run::settle(TargetRun& target, Scan& scan) {
     if (scan.parent != nullptr && scan.parent->listing_failed) scan.listing_failed = true;
     scan.phase = Scan::Phase::kConfirming;
     for (const auto& entry : scan.index.entries()) {
-      if (scan.listing_failed || entry.seen || target.left.contains(entry.row)) continue;
+      if (entry.seen || target.left.contains(entry.row)) continue;
+      if (scan.listing_failed && !MUSTER_MUTATION("partial-is-whole")) continue;
       // Of a tree that is missing only the top is asked for; the rest goes with it, or is asked for afterwards.
       const auto* above = scan.parent == &scan ? scan.index.find_row(entry.parent) : nullptr;
       if (above == nullptr || above->seen) scan.to_confirm.push_back({entry.row, 0});
@@ -85,7 +93,7 @@ bool Run::ask_old_ids(TargetRun& target, Scan& scan, TimePoint now) {
 
 void Run::take_old_ids(TargetRun& target, Scan& scan, const std::vector<PendingConfirmation>& asked,
                        const std::vector<std::string>& ids, JobResult result) {
-  each_answer(result, ids.size(), [&](std::size_t i, const ReadItem& answer, bool retriable) {
+  each_answer(result, ids, [&](std::size_t i, const ReadItem& answer, bool retriable) {
     auto one = asked[i];
     const auto* error = std::get_if<Error>(&answer);
     if (retriable && error != nullptr && again(target, *error, one.failures)) {
@@ -117,7 +125,7 @@ bool Run::confirm_more(TargetRun& target, Scan& scan, TimePoint now) {
 
 void Run::take_confirmations(TargetRun& target, Scan& scan, const std::vector<PendingConfirmation>& asked,
                              const std::vector<std::string>& ids, JobResult result) {
-  each_answer(result, ids.size(), [&](std::size_t i, const ReadItem& answer, bool retriable) {
+  each_answer(result, ids, [&](std::size_t i, const ReadItem& answer, bool retriable) {
     auto one = asked[i];
     const auto* error = std::get_if<Error>(&answer);
     if (retriable && error != nullptr && again(target, *error, one.failures)) {
@@ -174,7 +182,9 @@ void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& defer
 void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer) {
   auto* entry = scan.index.find_row(row);
   if (entry == nullptr || target.left.contains(row)) return;
-  if (is_gone(answer) || MUSTER_MUTATION("missing-unconfirmed")) {
+  const bool unlisted =
+      MUSTER_MUTATION("missing-unconfirmed") || (scan.listing_failed && MUSTER_MUTATION("partial-is-whole"));
+  if (is_gone(answer) || unlisted) {
     const auto record = must(s_.store.one(row));
     // NOT_FOUND proves nothing. Where the clock was set back the change lies ahead, and has not just been made.
     const bool settling =

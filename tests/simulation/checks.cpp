@@ -8,6 +8,7 @@
 #include "coordinator/must.h"
 #include "schema/codec.h"
 #include "simulation/fleet.h"
+#include "simulation/liar.h"
 
 namespace muster::sim {
 namespace {
@@ -32,8 +33,8 @@ std::optional<OperationRow> operation(Store& store, const Key& key) {
   return std::nullopt;
 }
 
-bool says_unknown(const OperationRow& row) {
-  return row.message.find("not known") != std::string::npos;
+bool says(const OperationRow& row, std::string_view text) {
+  return row.message.find(text) != std::string::npos;
 }
 
 }  // namespace
@@ -66,7 +67,9 @@ void Fleet::watch(const Outgoing& message) {
   // What is said again, for a heartbeat, may have its result in the inbox already: its worker has been told before.
   if (!gone_.emplace(go->job.token, clock_.now()).second) return;
   const auto row = must(store_->operation_of(go->job.job));
-  if (!row || row->state != "running") fault_ = "`go` is said to a job that no step waits for";
+  if (!row) fault_ = "`go` is said to a job that no step waits for";
+  // A reply that was read a moment later may have ended the step: then its worker has given up, too.
+  if (row && row->state != "running") needless_.insert(go->job.token);
 }
 
 void Fleet::hear(const Outgoing& message) {
@@ -83,11 +86,17 @@ Fleet::Fault Fleet::check_change(const std::string& key, const Host& host) {
   const auto gone = gone_.find(host.token);
   if (gone == gone_.end()) return "a change is made without `go`: " + key;
   if (host.clock->now() > gone->second + kChangeLease) return "a change is made when its lease has long ended: " + key;
+  if (needless_.contains(host.token)) return "a change is made that no step waits for: " + key;
   if (superseded_.contains(host.token)) return "a change is made by an attempt that was given up: " + key;
   if (!acted_.insert(host.token).second) return "one attempt makes a change twice: " + key;
   if (!host.disk->files.contains(host.token)) return "a change is made whose result cannot be kept: " + key;
   const auto place = parsed(key);
   if (!place || !operation(*store_, *place)) return "a change is made that is written nowhere: " + key;
+  for (const auto& [stack, count] : must(store_->stacks())) {
+    must(store_->of_stack(stack, {}, [&](const ManagedView& row) {
+      if (row.drifted) drifted_at_[key].insert(std::string(row.native_id));
+    }));
+  }
   return std::nullopt;
 }
 
@@ -143,6 +152,7 @@ Fleet::Fault Fleet::check_inventory() {
 Fleet::Fault Fleet::check_events() {
   std::uint64_t last = 0;
   std::size_t vanished = 0;
+  std::string gone;
   std::set<std::string> there;  // resource ids
   std::map<std::string, std::string> told;
   for (;;) {
@@ -159,17 +169,23 @@ Fleet::Fault Fleet::check_events() {
       const bool missing = before.ends_with("resource.vanished");  // what is managed stays in the list until then
       if (event.what == "resource.vanished" || (event.what == "resource.deleted" && !missing)) {
         ++vanished;
+        const auto data = Json::parse(event.data);
+        gone += " " + data.value("native_id", "") + "(" + data.value("reason", "") + before + ")";
         if (there.erase(event.subject) == 0) return event.what + " after" + before + ": " + event.data;
       }
       before += " " + event.what;
     }
   }
   const auto removals = cloud_.removals() + objects_.removals();
-  if (vanished > removals) return fmt::format("{} resources vanished, {} were ever removed", vanished, removals);
+  if (vanished > removals) {
+    return fmt::format("{} resources vanished, {} were ever removed:{}", vanished, removals, gone);
+  }
   std::size_t things = 0;
   for (const auto& [type, all] : cloud_.types()) things += all.size();
   for (const auto& [type, all] : objects_.types()) things += all.size();
-  if (there.size() != things) return fmt::format("events speak of {} resources, there are {}", there.size(), things);
+  if (there.size() != things) {
+    return fmt::format("events speak of {} resources, there are {}; gone:{}", there.size(), things, gone);
+  }
   return std::nullopt;
 }
 
@@ -197,10 +213,17 @@ Fleet::Fault Fleet::check_reports() {
                                     row.id.value, each.state, each.code, each.message);
       const auto& entries = made[{row.id.value, each.step}];
       if (each.state == "running" || each.state == "pending") return said + ", and the command has ended";
+      if (says(each, kForged)) return said + ", and is believed";
       if (each.state != "done") {
         ++failed;
-        const bool certain = step.action == StepAction::kCreate || step.action == StepAction::kDelete;
-        if (certain && !entries.empty() && !says_unknown(each) && each.code != "NOT_STABILIZED") {
+        const bool certain = (step.action == StepAction::kCreate || step.action == StepAction::kDelete) &&
+                             !says(each, "not known") && !says(each, kLie) && each.code != "NOT_STABILIZED";
+        const bool was_done = std::ranges::any_of(entries, [&](const auto* entry) {  // and is so still
+          const auto& things = objects_.types().at(step.type);
+          const auto thing = things.find(entry->id);
+          return step.action == StepAction::kDelete || (thing != things.end() && thing->second.key == entry->key);
+        });
+        if (certain && was_done) {
           return said + ", and was done";
         }
         continue;
@@ -222,9 +245,14 @@ Fleet::Fault Fleet::check_reports() {
       for (const auto* entry : entries) {
         if (entry->act != Objects::Entry::Act::kDelete || step.action != StepAction::kDelete) continue;
         for (const auto& other : plan->steps) {
-          const auto name = other.stack + "-" + other.name;
-          if (other.action == StepAction::kDelete && std::ranges::count(entry->users, name) > 0) {
-            return said + ", while it was used by " + other.name + ", which was to go first";
+          if (drifted_at_[entry->key].contains(other.native_id)) continue;  // it refers to what it is not declared to
+          if (other.action == StepAction::kDelete && std::ranges::count(entry->users, other.native_id) > 0) {
+            std::string order;
+            for (const auto& one : plan->steps) {
+              order +=
+                  fmt::format(" {} {} after {};", step_action_name(one.action), one.name, fmt::join(one.after, ","));
+            }
+            return said + ", while it was used by " + other.name + ", which was to go first:" + order;
           }
         }
       }
@@ -237,11 +265,13 @@ Fleet::Fault Fleet::check_reports() {
 /// Nothing is there twice, and what belongs to nobody was told as failed.
 Fleet::Fault Fleet::check_owners() {
   std::set<std::pair<std::string, std::string>> failed;  // stack-name, and the action that failed
+  std::set<std::string> lied_of;                         // what is there of it is nobody's fault
   for (const auto& row : must(store_->commands({}, 1000))) {
     const auto plan = CommandPlan::parse(must(store_->command(row.id))->plan);
     for (const auto& each : must(store_->operations(row.id))) {
       const auto& step = plan->steps.at(each.step);
       if (each.state != "done") failed.emplace(step.stack + "-" + step.name, step_action_name(step.action));
+      if (says(each, kLie)) lied_of.insert(step.stack + "-" + step.name);
     }
   }
   std::map<std::string, std::string> living;  // name: id
@@ -249,8 +279,9 @@ Fleet::Fault Fleet::check_owners() {
     for (const auto& [id, object] : things) {
       const auto name = object.properties["name"].get<std::string>();
       const auto [first, alone] = living.emplace(name, id);
-      if (!alone && !failed.contains({name, "replace"}))
-        return "doubled: " + first->second + " and " + id + " are " + name;
+      if (!alone && !failed.contains({name, "replace"}) && !lied_of.contains(name))
+        return fmt::format("doubled: {}, made with {}, and {}, made with {}, are {}", first->second,
+                           things.at(first->second).key, id, object.key, name);
       const auto row = must(store_->one("cloud", type, id));
       if (!row) return "made and not known: " + id;
       if (row->managed) continue;

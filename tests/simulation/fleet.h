@@ -107,6 +107,8 @@ class Fleet {
   std::set<Token> acted_;              // tokens under which a change was made
   std::map<JobId, Token> asked_for_;   // changes that this coordinator has asked for, and with which token last
   std::set<Token> superseded_;         // tokens of changes that it has asked for once more
+  std::map<std::string, std::set<std::string>> drifted_at_;  // by key of a change: ids of what was not as declared then
+  std::set<Token> needless_;           // tokens under which `go` was said though their steps had ended
   std::map<Token, std::string> made_;  // native ids that workers have told as there after a change
   std::set<std::string> told_;         // those of results that the coordinator has acknowledged
   Plan plan_;

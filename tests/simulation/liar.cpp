@@ -21,8 +21,12 @@ std::string sha256_hex(const Bytes& bytes) {
   return text;
 }
 
-JobResult error(Errc code) {
-  return Error{code, "says a liar", {}, 0};
+/// Of a job that is the liar's own it may be believed.
+JobResult lie_itself() {
+  return Error{Errc::kAccessDenied, std::string(kLie), {}, 0};
+}
+JobResult forged() {
+  return Error{Errc::kAccessDenied, std::string(kForged), {}, 0};
 }
 
 }  // namespace
@@ -124,12 +128,12 @@ void Liar::lie(const Known& known) {
     case 6: {  // as another
       auto other = job;
       other.token = Token(make_token(random_));
-      return say(other, reply, error(Errc::kAccessDenied));
+      return say(other, reply, forged());
     }
     case 7: {  // in another fleet
       auto other = job;
       other.fleet = FleetId("elsewhere");
-      return say(other, reply, error(Errc::kAccessDenied));
+      return say(other, reply, forged());
     }
     default: {
       const auto* read = std::get_if<ReadJob>(&job.operation);
@@ -146,13 +150,13 @@ void Liar::lie_of_others() {
   const auto ack_to = bus_->inbox() + ".ack." + job.token.value;
   switch (random_.below(6)) {
     case 0:  // of former times
-      return say(job, reply, error(Errc::kAccessDenied));
+      return say(job, reply, lie_itself());
     case 1:  // once more, to whoever takes results
-      return say(job, subjects_.result("SIM"), error(Errc::kAccessDenied), ack_to);
+      return say(job, subjects_.result("SIM"), lie_itself(), ack_to);
     case 2: {  // the token of another job
       auto mixed = job;
       mixed.token = another.token;
-      return say(mixed, its_reply, error(Errc::kAccessDenied), ack_to);
+      return say(mixed, its_reply, job.id == another.id ? lie_itself() : forged(), ack_to);
     }
     case 3:  // a job that it has not
       claims_.push_back({job.id, random_.below(2) == 0 ? another.token : Token(make_token(random_))});

@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "schema/messages.h"
@@ -11,6 +12,11 @@
 #include "worker_sdk/testing/memory_bus.h"
 
 namespace muster::sim {
+
+/// What its answers say: of jobs that were given to it, which nobody can tell from the truth, and of others, which
+/// nobody may believe.
+constexpr std::string_view kLie = "says a liar";
+constexpr std::string_view kForged = "says a forger";
 
 /// A worker that is let in, and breaks the protocol: it takes jobs and does not do them, gives answers that are none,
 /// speaks of jobs that it has not, for others, and under tokens of former times. It cannot be caught telling what the

@@ -18,7 +18,8 @@ using namespace muster::sim;
 /// What is asked for on the command line.
 struct Wanted {
   std::string seeds = "1..100";
-  std::string time;  // instead of seeds: fresh ones for so long
+  std::string time;          // instead of seeds: fresh ones for so long
+  bool regressions = false;  // instead of seeds: those that have shown bugs
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   bool verbose = false;
   bool shrink = true;
@@ -78,7 +79,20 @@ int run_one(std::uint64_t seed, const Wanted& wanted) {
   return fault ? 1 : 0;
 }
 
+int run_regressions() {
+  std::size_t failed = 0;
+  for (const auto& each : regressions()) {
+    const auto line = judge_seed(each.seed, {}, Shrink::kNo);
+    if (!line) continue;
+    ++failed;
+    std::cout << each.bug << ": " << *line << std::endl;
+  }
+  std::cout << regressions().size() << " regressions, " << failed << " failed" << std::endl;
+  return failed == 0 ? 0 : 1;
+}
+
 int run(const Wanted& wanted) {
+  if (wanted.regressions) return run_regressions();
   if (!wanted.time.empty()) {
     const auto time = parse_time(wanted.time);
     if (!time) {
@@ -111,6 +125,7 @@ int main(int argc, char** argv) {
   Wanted wanted;
   app.add_option("--seeds", wanted.seeds, "A..B (inclusive) or one seed")->capture_default_str();
   app.add_option("--for", wanted.time, "fresh seeds for a time: 90s, 10m, 2h");
+  app.add_flag("--regressions", wanted.regressions, "the seeds that have shown bugs");
   app.add_option("--jobs", wanted.jobs, "seeds at once")->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_option("--without", wanted.without, "parts to leave out, as a failing seed names them")->delimiter(',');
   app.add_flag("--shrink,!--no-shrink", wanted.shrink, "look for the smallest failure of a failing seed (default)");

@@ -33,11 +33,11 @@ const std::vector<Mutation>& mutations() {
       {"act-without-go", "a worker begins a change when it is told to", {1}},
       {"ignore-lease", "a worker looks at its lease right before it acts", {18}},
       {"act-without-journal", "a worker does not act when it cannot keep the result", {25}},
-      {"run-duplicates", "a job that arrives twice is run once", {}},
-      {"change-lost-as-read", "a change is not given to another worker while the first may still act", {}},
-      {"any-token", "only replies of the current attempt count", {23}},
+      {"run-duplicates", "a job that arrives twice is run once", {9}},
+      {"change-lost-as-read", "a change is not given to another worker while the first may still act", {153}},
+      {"any-token", "only replies of the current attempt count", {29}},
       // what came of it
-      {"ignore-journal", "a worker that is started again sends what it kept", {9}},
+      {"ignore-journal", "a worker that is started again sends what it kept", {12}},
       {"send-results-once", "a result is sent until it is acknowledged", {1}},
       {"drop-late-success", "a success of an attempt that was given up is evidence", {}},
       {"unknown-is-failed", "a change that may have been applied is not told as failed", {1}},
@@ -53,10 +53,12 @@ const std::vector<Mutation>& mutations() {
       {"two-commands-of-a-stack", "one command of a stack is carried out at a time", {1}},
       {"old-plan", "a command is not begun when its stack is not as it was planned on", {1}},
       // what is observed
-      {"old-observations", "what was asked for before a write is no news of what was written", {}},
+      {"old-observations", "what was asked for before a write is no news of what was written", {7037}},
       {"forget-writes", "writes are remembered while an observation is under way", {5}},
       {"old-index", "what a command has written is looked up afresh", {7}},
-      {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {39}},
+      {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {97}},
+      {"partial-is-whole", "what a listing that failed has not shown may be there", {9}},
+      {"any-id", "what a read of one id tells of another is not believed", {25264}},
       {"drop-events", "every event is told", {1}},
   };
   return kAll;

@@ -114,7 +114,7 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
   if (!named) {
     const auto doubled =
         std::ranges::count_if(things, [&](const auto& each) { return each.second.properties["name"] == name; });
-    if (doubled > 1 && !fault_) fault_ = "three living objects of " + name;
+    if (doubled > 1 && !lied_to_ && !fault_) fault_ = "three living objects of " + name;
   }
   book({Entry::Act::kCreate, request.idempotency_key, request.type, id, name, {}}, host);
   ever_.emplace(request.type, id);
@@ -158,7 +158,7 @@ Result<Mutation> Objects::remove(const DeleteRequest& request, Host& host) {
               request.native_id,   found->second.properties["name"], {}};
   for (const auto& [type, all] : types_) {
     for (const auto& [id, object] : all) {
-      if (object.properties.value("link", "") == request.native_id) entry.users.push_back(object.properties["name"]);
+      if (object.properties.value("link", "") == request.native_id) entry.users.push_back(id);
     }
   }
   if (request.precondition == Precondition{} && !fault_) fault_ = request.native_id + " was deleted unseen";
@@ -196,6 +196,10 @@ void Objects::edit() {
   } else {
     thing->second.properties["size"] = random_->below(5);
   }
+}
+
+void Objects::erase(const std::string& type, const std::string& id) {
+  if (types_[type].erase(id) > 0) ++removals_;
 }
 
 void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host& host) {

@@ -47,7 +47,7 @@ class Objects {
     enum class Act : std::uint8_t { kCreate, kUpdate, kDelete };
     Act act;
     std::string key, type, id, name;
-    std::vector<std::string> users;  // of what was deleted: names of objects that referred to it
+    std::vector<std::string> users;  // of what was deleted: ids of objects that referred to it
   };
   using Things = std::map<std::string, Object>;
 
@@ -59,8 +59,12 @@ class Objects {
   /// Asked before each change is made; returns what speaks against it.
   std::function<std::optional<std::string>(const std::string& key, const Host& host)> on_change;
 
+  /// Somebody tells things about them that are not so: a resource may be made twice.
+  void may_be_doubled(bool lied_to) { lied_to_ = lied_to; }
+
   /// Changes or removes something behind everybody's back.
   void edit();
+  void erase(const std::string& type, const std::string& id);
 
   [[nodiscard]] const std::map<std::string, Things>& types() const { return types_; }
   [[nodiscard]] const std::vector<Entry>& books() const { return books_; }
@@ -103,6 +107,7 @@ class Objects {
   std::vector<Entry> books_;
   std::map<std::string, Entry::Act> acts_;  // by key
   std::set<std::pair<std::string, std::string>> ever_;
+  bool lied_to_ = false;
   std::size_t removals_ = 0;
   std::size_t serial_ = 0;
   std::optional<std::string> fault_;

@@ -27,6 +27,13 @@ Log quiet_log();
 /// All that coordinator and workers say, on stderr.
 Log verbose_log();
 
+/// A bug that a seed has shown, and that seed.
+struct Regression {
+  const char* bug;
+  std::uint64_t seed;
+};
+const std::vector<Regression>& regressions();
+
 /// Simulates one fleet. Returns what an invariant has to say, nothing when all of them hold.
 /// `parts`   gets the names of what could be left out; may be null
 std::optional<std::string> run_seed(std::uint64_t seed, const Names& without, const Log& log,
