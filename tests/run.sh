@@ -3,8 +3,8 @@
 #
 #   tests/run.sh [--all] [OPTIONS OF ctest]      e.g. tests/run.sh -R config
 #
-# --all is what CI runs: before that the format check, the tests of threads under the thread sanitizer and some seconds
-# of fuzzing. Debian packages that are missing are installed.
+# --all is what CI runs: before that the format check, the tests of threads under the thread sanitizer, some seconds of
+# fuzzing and some thousand simulated fleets (a release build takes a thirtieth of the sanitizers' time). Debian packages that are missing are installed.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -33,11 +33,18 @@ fuzz() {
   tests/fuzz/run.sh 5
 }
 
+simulate() {
+  cmake --preset sim
+  cmake --build --preset sim
+  build/sim/bin/muster_sim --seeds 1..3500
+}
+
 if [ "${1-}" = --all ]; then
   shift
   step format && check_format
   step threads && thread_tests
   step fuzz && fuzz
+  step simulation && simulate
   step tests
 fi
 cmake --preset dev
