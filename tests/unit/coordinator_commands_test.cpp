@@ -172,6 +172,30 @@ TEST_CASE_METHOD(CommandsFixture, "drift is told, field by field, and handled as
   CHECK(next["update"] == (on_drift == "revert" ? 0 : 1));
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what is absorbed of a reference keeps its place in the order of deletions") {
+  start_discovered();
+  auto uses = linked("b", "a");
+  uses["on_drift"] = "absorb";
+  apply(stack({box("a"), uses}));
+  edit("b", "link", "elsewhere");
+  discover();
+  CHECK(apply(stack({}, "destroy"))["state"] == "complete");
+  const auto deletions = worker().asked<DeleteJob>();
+  REQUIRE(deletions.size() == 2);
+  CHECK(std::get<DeleteJob>(deletions[0].operation).native_id == "made-2");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a resource that is declared as another type is made anew, and the old one goes") {
+  start_discovered();
+  apply(stack({box("a")}));
+  auto other = box("a");
+  other["type"] = "NS::Item";
+  CHECK(apply(stack({other}))["state"] == "complete");
+  CHECK(count() == 0);
+  CHECK(system.things["NS::Item"].size() == 1);
+  CHECK(plan(stack({other}))["nothing"] == true);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is managed and gone stays in the list as missing, and is made again") {
   start_discovered();
   auto declared = box("a");

@@ -154,6 +154,26 @@ TEST_CASE_METHOD(CommandsFixture, "what may have been made is asked for again un
   CHECK(count() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what a target tells of an old key is looked at: it may be gone since") {
+  start_discovered();
+  std::vector<FakeSystem::Thing> made;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (made.empty()) static_cast<void>(system.change(job));
+    if (made.empty()) made = std::exchange(system.things["NS::Box"], {});
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "failed");
+  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (std::get<CreateJob>(job.operation).idempotency_key != first) return {};
+    const auto& then = made.front();
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, then.id, then.uid, then.properties, {}});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(count() == 1);
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+}
+
 TEST_CASE_METHOD(CommandsFixture,
                  "what may have been made is never told as not made, though what it refers to is gone") {
   start_discovered();

@@ -263,6 +263,21 @@ TEST_CASE("what is managed and gone is created again") {
   CHECK(step_of(result.plan, "owner").row == 1);
 }
 
+TEST_CASE("of two rows of one name the newest that is there counts, and the other leaves") {
+  World world;
+  const auto add = [&](const std::string& id, ResourceState state) {
+    world.manage(world.add("PG::Role", id, {{"name", "owner"}, {"login", false}}), role("owner")).state = state;
+  };
+  const auto kept = GENERATE(0U, 1U);
+  CAPTURE(kept);
+  add("first", kept == 0 ? ResourceState::kPresent : ResourceState::kMissing);
+  add("second", kept == 1 ? ResourceState::kPresent : ResourceState::kMissing);
+  const auto plan = make_plan({"shop", {role("owner")}}, ApplyMode::kReconcile, world).plan;
+  CHECK(actions(plan) == Strings{"unchanged owner", "delete owner"});
+  CHECK(plan.steps[0].row == world.rows[kept].row);
+  CHECK(plan.steps[1].row == world.rows[1 - kept].row);
+}
+
 TEST_CASE("what a stack no longer declares is deleted, its users first; patch mode leaves it") {
   World world;
   world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("owner"));
