@@ -29,28 +29,43 @@ void make_certificates(const fs::path& dir, const std::vector<std::string>& name
   }
 }
 
-// An operator, an account and a user of it, without limits and for ever; made for this test.
+// An operator, an account and a user of it, without limits and for ever, and one that expired in 2023; made for this
+// test.
 constexpr char kOperatorJwt[] =
-    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJqdGkiOiJYIiwiaWF0IjoxNzAwMDAwMDAwLCJpc3MiOiJPRFNEU"
-    "UhGS09NVFFZWkNSWklQQUZRQ1FKQkRLV0ZBNEVJNExaQlBSNDZCNEQ2MzRFSjQ3VUdEUSIsIm5hbWUiOiJtdXN0ZXItdGVzdCIsI"
-    "nN1YiI6Ik9EU0RRSEZLT01UUVlaQ1JaSVBBRlFDUUpCREtXRkE0RUk0TFpCUFI0NkI0RDYzNEVKNDdVR0RRIiwibmF0cyI6eyJ0e"
-    "XBlIjoib3BlcmF0b3IiLCJ2ZXJzaW9uIjoyfX0.OxPuwPrmd384k4rIOaeCW7B_PH-HBJ1SWoRUsBYRzwsTBXFT3pa7UXCbTRt-l"
-    "wrlSIZu63881VUbarkaUR1HAA";
-constexpr char kAccount[] = "ACEP5YSJCZOR4RHSMAXJJDDEPQ6DKEHACXIKP2DDUHZFOPN7AJFZ2Y3I";
+    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJqdGkiOiJYIiwiaWF0IjoxNzAwMDAwMDAwLCJpc3MiOiJPRExLTk"
+    "1WUUNTQ1hQUEFGWTdHR0xCT1hOVUxGRkdJWEpZQlVMRk0yS0tHVkxDN0lIR1FKS1VBUCIsIm5hbWUiOiJtdXN0ZXItdGVzdCIsInN"
+    "1YiI6Ik9ETEtOTVZRQ1NDWFBQQUZZN0dHTEJPWE5VTEZGR0lYSllCVUxGTTJLS0dWTEM3SUhHUUpLVUFQIiwibmF0cyI6eyJ0eXBl"
+    "Ijoib3BlcmF0b3IiLCJ2ZXJzaW9uIjoyfX0.at7mmZGkb_MwngdUjrwWXdJxg0vXMgVYMSBTZp1gG6NGT5O49auTAX5iAGqTzQQ1f"
+    "ShrAYp6AfbwBi_2Qzr0Ag";
+constexpr char kAccount[] = "ABSRIRPVHQDU2CQDW3ZBNSRUEBDEGE3C4SOOXC472IT73XG3FMUB7BMF";
 constexpr char kAccountJwt[] =
-    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJqdGkiOiJYIiwiaWF0IjoxNzAwMDAwMDAwLCJpc3MiOiJPRFNEU"
-    "UhGS09NVFFZWkNSWklQQUZRQ1FKQkRLV0ZBNEVJNExaQlBSNDZCNEQ2MzRFSjQ3VUdEUSIsIm5hbWUiOiJmbGVldCIsInN1YiI6I"
-    "kFDRVA1WVNKQ1pPUjRSSFNNQVhKSkRERVBRNkRLRUhBQ1hJS1AyRERVSFpGT1BON0FKRloyWTNJIiwibmF0cyI6eyJsaW1pdHMiO"
-    "nsic3VicyI6LTEsImRhdGEiOi0xLCJwYXlsb2FkIjotMSwiaW1wb3J0cyI6LTEsImV4cG9ydHMiOi0xLCJ3aWxkY2FyZHMiOnRyd"
-    "WUsImNvbm4iOi0xLCJsZWFmIjotMX0sInR5cGUiOiJhY2NvdW50IiwidmVyc2lvbiI6Mn19.WJYkZCAanVzZTqoDHLPBYG3dd23U"
-    "305ZDQTfMr17uLVi90-Z5fCwaZ-1OvJ-LCDRPkSz0WcHiWcMVWgDAOugDg";
+    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJqdGkiOiJYIiwiaWF0IjoxNzAwMDAwMDAwLCJpc3MiOiJPRExLTk"
+    "1WUUNTQ1hQUEFGWTdHR0xCT1hOVUxGRkdJWEpZQlVMRk0yS0tHVkxDN0lIR1FKS1VBUCIsIm5hbWUiOiJmbGVldCIsInN1YiI6IkF"
+    "CU1JJUlBWSFFEVTJDUURXM1pCTlNSVUVCREVHRTNDNFNPT1hDNDcySVQ3M1hHM0ZNVUI3Qk1GIiwibmF0cyI6eyJsaW1pdHMiOnsi"
+    "c3VicyI6LTEsImRhdGEiOi0xLCJwYXlsb2FkIjotMSwiaW1wb3J0cyI6LTEsImV4cG9ydHMiOi0xLCJ3aWxkY2FyZHMiOnRydWUsI"
+    "mNvbm4iOi0xLCJsZWFmIjotMX0sInR5cGUiOiJhY2NvdW50IiwidmVyc2lvbiI6Mn19.GA5PVKIm7wWUbbXNbeTFwO5JuACx3bS9u"
+    "tFp8wi9q86srsy_Imk7rvf0YRBDtkZqT_cruR0eWG-5DPf5Bd32CQ";
 constexpr char kUserJwt[] =
-    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJqdGkiOiJYIiwiaWF0IjoxNzAwMDAwMDAwLCJpc3MiOiJBQ0VQN"
-    "VlTSkNaT1I0UkhTTUFYSkpEREVQUTZES0VIQUNYSUtQMkREVUhaRk9QTjdBSkZaMlkzSSIsIm5hbWUiOiJmbGVldCIsInN1YiI6I"
-    "lVBRUJPSkFYWkU0VkxDSEI3QkRMT0dTS0M3QTVXT0VVR01EVFBEUDRSN1NPWk40N0ZQVk5TRVM3IiwibmF0cyI6eyJzdWJzIjotM"
-    "SwiZGF0YSI6LTEsInBheWxvYWQiOi0xLCJ0eXBlIjoidXNlciIsInZlcnNpb24iOjJ9fQ.nxRMfl5RyCARa6bgd6sGdIk7nUHuQJ"
-    "Hs77LT7D6kvsYa48dRxW7wsTRBl6avk6zX1q1zjJq7qSlCwuq11OdRAw";
-constexpr char kUserSeed[] = "SUAMWDUASNAIRDX4FGU6QYAAJAGGYVFJS6W3XIYAL66SUUBNWXF3PEKJOY";
+    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJqdGkiOiJYIiwiaWF0IjoxNzAwMDAwMDAwLCJpc3MiOiJBQlNSSV"
+    "JQVkhRRFUyQ1FEVzNaQk5TUlVFQkRFR0UzQzRTT09YQzQ3MklUNzNYRzNGTVVCN0JNRiIsIm5hbWUiOiJmbGVldCIsInN1YiI6IlV"
+    "DNVlFSFlWMjRPNFQyUkxGRUJJT0lWTEVHUTVIMzJYWFNOVlJBRkhVQzdYR1RMQTRDVFgzVFNJIiwibmF0cyI6eyJzdWJzIjotMSwi"
+    "ZGF0YSI6LTEsInBheWxvYWQiOi0xLCJ0eXBlIjoidXNlciIsInZlcnNpb24iOjJ9fQ.Lu_zFHTRL9uHssfMjBaJNeKcXcsbM5MTOu"
+    "r8El9ImN1rNVwbpdJuECU53l7EJPS9NJVvhvw8f2T5uPbk56n3Aw";
+constexpr char kExpiredJwt[] =
+    "eyJ0eXAiOiJKV1QiLCJhbGciOiJlZDI1NTE5LW5rZXkifQ.eyJqdGkiOiJYIiwiaWF0IjoxNzAwMDAwMDAwLCJpc3MiOiJBQlNSSV"
+    "JQVkhRRFUyQ1FEVzNaQk5TUlVFQkRFR0UzQzRTT09YQzQ3MklUNzNYRzNGTVVCN0JNRiIsIm5hbWUiOiJmbGVldCIsInN1YiI6IlV"
+    "DNVlFSFlWMjRPNFQyUkxGRUJJT0lWTEVHUTVIMzJYWFNOVlJBRkhVQzdYR1RMQTRDVFgzVFNJIiwibmF0cyI6eyJzdWJzIjotMSwi"
+    "ZGF0YSI6LTEsInBheWxvYWQiOi0xLCJ0eXBlIjoidXNlciIsInZlcnNpb24iOjJ9LCJleHAiOjE3MDAwMDM2MDB9.ty3kP5ns9c5j"
+    "U-hCcEZDH-EaBMWoxKv94UA5s9pA_TRKCrp1jOGEYORyzLhW_es5V125eVn-ySO2ahUP7ZU4DA";
+constexpr char kUserSeed[] = "SUAEZUHFJSG3Z7ZPNGZB4WB5VF36BEC6DV2RSLI2ZLEP37LTATDFKP7RK4";
+
+/// A credentials file as `nsc` writes it.
+fs::path write_creds(const fs::path& path, const char* jwt) {
+  std::ofstream(path) << "-----BEGIN NATS USER JWT-----\n"
+                      << jwt << "\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n"
+                      << kUserSeed << "\n------END USER NKEY SEED------\n";
+  return path;
+}
 
 }  // namespace
 
@@ -70,18 +85,18 @@ TEST_CASE("user and password, of each process") {
 
 TEST_CASE("JWT credentials, of each process") {
   const Scratch scratch;
-  const auto creds = scratch.path / "fleet.creds";
-  std::ofstream(creds) << "-----BEGIN NATS USER JWT-----\n"
-                       << kUserJwt << "\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n"
-                       << kUserSeed << "\n------END USER NKEY SEED------\n";
   const NatsServer server({.config = std::string("operator: ") + kOperatorJwt +
                                      "\nresolver: MEMORY\nresolver_preload: { " + kAccount + ": " + kAccountJwt + " }",
                            .user = {},
                            .password = {}});
-  const Variables with{{"MUSTER_NATS_CREDS", creds}};
+  const Variables with{{"MUSTER_NATS_CREDS", write_creds(scratch.path / "fleet.creds", kUserJwt)}};
   UsersFleet fleet(server.url());
   fleet.work(with, with, with);
   CHECK(fleet.ask({"status"}, {}).status == 1);
+  const auto expired =
+      fleet.ask({"status"}, {{"MUSTER_NATS_CREDS", write_creds(scratch.path / "expired.creds", kExpiredJwt)}});
+  CHECK(expired.status == 1);
+  CHECK_THAT(expired.err, Catch::Contains("credentials"));
 }
 
 TEST_CASE("a certificate of its own signs each process in") {
