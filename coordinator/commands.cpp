@@ -271,21 +271,22 @@ void Commands::begin_queued(TimePoint now) {
 /// Where the store is not as it was when the plan was made, in ways that the steps themselves do not notice.
 std::vector<std::string> Commands::moved(const CommandPlan& plan) const {
   std::vector<std::string> said;
-  std::set<RowId> leaving;
+  std::set<RowId> planned;
   for (const auto& step : plan.steps) {
-    if (step.action == StepAction::kDelete) leaving.insert(step.row);
+    if (step.action != StepAction::kCreate) planned.insert(step.row);  // what is created anew was missing
   }
   for (const auto& step : plan.steps) {
     const auto where = step.stack + "/" + step.name;
-    bool taken = false;
+    bool ours = false, taken = false;
     must(s_.store.of_stack(step.stack, step.name, [&](const ManagedView& view) {
-      const bool same = view.row == step.row && step.action != StepAction::kCreate;
-      taken = taken || (view.state != ResourceState::kMissing && !same && !leaving.contains(view.row));
+      ours = ours || view.row == step.row;
+      taken = taken || (view.state != ResourceState::kMissing && !planned.contains(view.row));
     }));
-    if (taken) said.push_back(where + " has been made or adopted meanwhile");
+    const bool stays = step.action != StepAction::kDelete && step.action != StepAction::kUnchanged;
+    if (stays && taken) said.push_back(where + " has been made or adopted meanwhile");
     const bool wants_row =
         step.action == StepAction::kUpdate || step.action == StepAction::kDelete || step.action == StepAction::kReplace;
-    if (wants_row && must(s_.store.claim(step.row)).value_or(Claim{}).stack != step.stack) {
+    if (wants_row && !ours && must(s_.store.claim(step.row)).value_or(Claim{}).stack != step.stack) {
       said.push_back(where + " is not the stack's any more");
     }
   }

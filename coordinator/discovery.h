@@ -63,7 +63,7 @@ class Discovery {
   RunScope queued_scope_;
   std::map<std::string, TimePoint> due_;  // by target name: when its interval is over
   TimePoint reread_due_ = TimePoint::max();
-  TimePoint workers_until_;  // the first run waits for workers until then
+  TimePoint workers_until_;  // the next run waits for workers until then
   TimePoint next_progress_;
   JsonText last_progress_;
   RunId newest_;

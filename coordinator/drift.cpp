@@ -85,12 +85,16 @@ void Drift::judge(const ResourceRecord& row) {
   if (resource->on_drift == OnDrift::kAbsorb) {
     auto kept = Json::parse(resource->properties);
     for (const auto& field : fields_of(difference.patch, there)) {
-      kept[Json::json_pointer(field.at("path").get<std::string>())] = field.at("found");
+      const auto path = field.at("path").get<std::string>();
+      kept[Json::json_pointer(path)] = field.at("found");
+      const auto hole = std::ranges::find(resource->holes, path, &Hole::pointer);
+      if (hole == resource->holes.end()) continue;
+      // What it referred to may be what it uses still: the order of deletions must not forget that.
+      for (const auto& part : hole->parts) {
+        if (part.kind == TextPart::Kind::kResource) resource->after.push_back(part.text);
+      }
+      resource->holes.erase(hole);
     }
-    // What it referred to may be what it uses still: the order of deletions must not forget that.
-    const auto needs = resource->needs();
-    std::erase_if(resource->holes, [&](const Hole& hole) { return kept.contains(Json::json_pointer(hole.pointer)); });
-    resource->after.assign(needs.begin(), needs.end());
     resource->properties = kept.dump();
     must(store_.manage(row.row, {claim->stack, claim->name, declared_text(*resource)}));
   } else {

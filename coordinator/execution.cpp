@@ -354,7 +354,8 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
   if (auto* item = std::get_if<Item>(&answer)) {
     if (item->native_id.empty()) item->native_id = work.op.native_id;
     if (item->native_id != work.op.native_id) {
-      answer = Error{Errc::kContract, "the plugin answered a read of " + work.op.native_id + " with another", {}, 0};
+      answer = Error{
+          Errc::kContract, "the plugin answered a read of " + work.op.native_id + " with " + item->native_id, {}, 0};
     }
   }
   if (phase == Phase::kReading) return take_reading(work, answer, now);

@@ -231,7 +231,6 @@ void Execution::plan_update(Work& work, const Json& there, TimePoint now) {
 void Execution::spend_key(Work& work) {
   must(s_.store.set_unsettled(work.place(), {}));
   ++work.op.epoch;
-  work.op.native_id.clear();
   work.op.request_id.clear();
   work.op.job = {};
   work.inherited_key.clear();
@@ -263,6 +262,7 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
       }
       spend_key(work);
     }
+    work.op.native_id.clear();  // if it is looked for once more, then by what identifies it
     return again(work, Phase::kCreating, {Errc::kNotStabilized, "it is not there after it was made", {}, 0}, now);
   }
   const auto& item = std::get<Item>(answer);
@@ -325,8 +325,9 @@ bool Execution::is_wanted(Work& work, const Item& item) {
 /// may answer as it did then; and what took its time to answer may have been seen, and seen to go, meanwhile.
 bool Execution::may_be_gone(const Work& work, const std::string& native_id) {
   if (work.change() != Work::Change::kCreate) return false;
+  if (work.op.uncertain) return true;
   const auto known = must(s_.store.one(work.step.target, work.step.type, native_id));
-  return work.op.uncertain || (known && known->state == ResourceState::kVanished);
+  return known && known->state == ResourceState::kVanished;
 }
 
 void Execution::succeeded(Work& work, const MutationResult& result, TimePoint now) {
@@ -341,7 +342,7 @@ void Execution::succeeded(Work& work, const MutationResult& result, TimePoint no
   if (result.properties.empty() || may_be_gone(work, native_id)) {
     work.op.native_id = native_id;
     work.op.uncertain = true;
-    work.told = Item{native_id, result.uid, result.properties};
+    if (work.change() == Work::Change::kCreate) work.told = Item{native_id, result.uid, result.properties};
     return go_on(work, Phase::kSettling, now);
   }
   const Item item{native_id, result.uid, result.properties};
@@ -410,6 +411,8 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
       must(s_.store.insert({work.scan, item.native_id, item.uid, label, work.prior, content, work.parent, at}));
   work.row = made.row;
   work.op.uncertain = false;
+  work.told.reset();
+  work.reads = 0;
   s_.writes.begin(work.scan, item.native_id);
   s_.writes.end(work.scan, item.native_id);
   const auto row = must(s_.store.one(made.row)).value();

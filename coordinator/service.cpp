@@ -51,7 +51,7 @@ class StopSignals {
   struct sigaction before_term_ {};
 };
 
-/// A server that is started again may take a while.
+/// Tries again for kServerAway: a server that is started again, too, may take a while.
 Result<std::unique_ptr<NatsBus>> connect(const NatsOptions& options, const Clock& clock,
                                          const std::shared_ptr<spdlog::logger>& log) {
   const auto until = clock.now() + kServerAway;

@@ -185,6 +185,37 @@ TEST_CASE_METHOD(CommandsFixture, "what is absorbed of a reference keeps its pla
   CHECK(std::get<DeleteJob>(deletions[0].operation).native_id == "made-2");
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what is absorbed leaves the other references of a resource as they are") {
+  start_discovered();
+  auto uses = linked("b", "a");
+  uses["properties"]["size"] = 3;
+  uses["on_drift"] = "absorb";
+  apply(stack({box("a"), uses}));
+  edit("b", "size", 9);
+  discover();
+  edit("b", "link", "elsewhere");
+  discover();
+  const auto drifted = events("resource.drifted");
+  REQUIRE(drifted.size() == 2);
+  CHECK(drifted[1]["data"]["fields"] ==
+        Json::array({{{"path", "/link"}, {"declared", thing("a")["id"]}, {"found", "elsewhere"}}}));
+}
+
+TEST_CASE_METHOD(CommandsFixture, "of two objects of one name the next apply deletes the older one") {
+  start_discovered();
+  apply(stack({box("a")}));
+  system.things["NS::Box"].push_back({"twin", R"({"id":"twin","name":"a"})", "uid-twin", {}});
+  discover();
+  const auto scan = store->scan(store->target("t").value()->id, "NS::Box").value().id;
+  const auto first = store->claim(store->find(scan, "made-1").value()).value().value();
+  REQUIRE(store->manage(store->find(scan, "twin").value(), first));
+  REQUIRE(store->commit());
+  const auto ended = apply(stack({box("a")}));
+  CAPTURE(ended.dump());
+  CHECK(ended["state"] == "complete");
+  CHECK(listed("NS::Box") == Strings{"twin"});
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a resource that is declared as another type is made anew, and the old one goes") {
   start_discovered();
   apply(stack({box("a")}));
