@@ -73,7 +73,9 @@ Result<JsonText> Api::supervise(ApiRequest& request, Effects&) {
 
   std::map<std::uint32_t, const WorkerEntry*> here;
   for (const auto& [id, worker] : p_.registry.workers()) {
-    if (worker.announcement.host == report.host) here[worker.announcement.pid] = &worker;
+    if (worker.announcement.host != report.host) continue;
+    auto& known = here[worker.announcement.pid];  // the system gives a process id again: who was heard last has it
+    if (known == nullptr || known->last_heard <= worker.last_heard) known = &worker;
   }
   auto workers = nlohmann::json::array();
   std::set<Lane> lanes;
@@ -104,8 +106,7 @@ Result<JsonText> Api::supervise(ApiRequest& request, Effects&) {
                        .number("restarts", plugin.restarts)
                        .take());
   }
-  auto loads = p_.dispatcher.loads(now);
-  std::erase_if(loads, [&](const PoolLoad& load) { return !lanes.contains(load.lane); });
+  const auto loads = p_.dispatcher.loads(now, &lanes);
   return nlohmann::json{{"workers", std::move(workers)}, {"pools", to_json(loads)}}.dump();
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -98,8 +99,8 @@ class Dispatcher {
   [[nodiscard]] std::size_t load(const Lane& lane) const;
   /// More of them would only wait longer: callers keep their work until there is room.
   [[nodiscard]] bool has_room(const Lane& lane);
-  /// Of every pool that has workers or jobs, by name.
-  [[nodiscard]] std::vector<PoolLoad> loads(TimePoint now);
+  /// Of every pool that has workers or jobs, by name; of `only` these where it is given: each costs a look at its jobs.
+  [[nodiscard]] std::vector<PoolLoad> loads(TimePoint now, const std::set<Lane>* only = nullptr);
   [[nodiscard]] std::size_t in_flight() const { return leases_.size(); }
   [[nodiscard]] std::size_t waiting() const { return jobs_.size() - leases_.size(); }
 

@@ -26,16 +26,16 @@ nlohmann::json to_json(const std::vector<PoolLoad>& loads) {
   return all;
 }
 
-std::vector<PoolLoad> Dispatcher::loads(TimePoint now) {
+std::vector<PoolLoad> Dispatcher::loads(TimePoint now, const std::set<Lane>* only) {
   std::map<Lane, PoolLoad> all;
   for (const auto& [id, worker] : registry_.workers()) {
-    if (worker.state != WorkerState::kActive) continue;
+    if (worker.state != WorkerState::kActive || (only != nullptr && !only->contains(worker.lane()))) continue;
     auto& load = all[worker.lane()];
     ++load.workers;
     load.slots += worker.announcement.slots;
   }
   for (const auto& [lane, state] : lanes_) {
-    if (state.jobs == 0) continue;
+    if (state.jobs == 0 || (only != nullptr && !only->contains(lane))) continue;
     auto& load = all[lane];
     load.busy = state.flying;
     for (const auto& queue : state.queues) {

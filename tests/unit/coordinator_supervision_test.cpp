@@ -51,6 +51,9 @@ TEST_CASE_METHOD(SupervisionFixture, "a supervisor hears which of its workers th
   advance(Millis(4000));
   answer = say({plugin("running", {42, 43})});
   CHECK(answer["workers"].at(0)["state"] == "lost");
+  add_worker();  // the system has given the process id again
+  advance(Millis(1500));
+  CHECK(say({plugin("running", {42})})["workers"].at(0)["state"] == "active");
   CHECK(quarantined().empty());
 }
 
