@@ -9,14 +9,14 @@
 namespace muster {
 namespace {
 
-using Leaving = std::map<std::string, const PlanningView::Known*>;
-using Users = std::map<std::string, std::set<std::string>>;  // by name: who refers to it and goes too
+using Leaving = std::vector<const PlanningView::Known*>;
+using Users = std::vector<std::set<std::size_t>>;  // by index in Leaving: who refers to it and goes too
 
-PlanStep deletion(const std::string& name, const PlanningView::Known& known, const std::string& reason) {
+PlanStep deletion(const PlanningView::Known& known, const std::string& reason) {
   PlanStep step;
   step.action = StepAction::kDelete;
   step.stack = known.stack;
-  step.name = name;
+  step.name = known.name;
   step.target = known.target;
   step.type = known.type;
   step.native_id = known.native_id;
@@ -27,33 +27,30 @@ PlanStep deletion(const std::string& name, const PlanningView::Known& known, con
 }
 
 /// Adds the deletion of `first` behind those of its users, and of theirs; `done` gets the index of each step.
-void add_after_users(const std::string& first, const Leaving& leaving, const Users& users, const std::string& reason,
-                     Plan& plan, std::map<std::string, std::size_t>& done) {
-  std::vector<std::string> path{first};
-  std::set<std::string> entered;
+void add_after_users(std::size_t first, const Leaving& leaving, const Users& users, const std::string& reason,
+                     Plan& plan, std::map<std::size_t, std::size_t>& done) {
+  std::vector<std::size_t> path{first};
+  std::set<std::size_t> entered;
   while (!path.empty()) {
-    const auto name = path.back();
-    if (done.contains(name)) {
+    const auto row = path.back();
+    if (done.contains(row)) {
       path.pop_back();
       continue;
     }
-    const auto mine = users.find(name);
     bool waits = false;
-    if (entered.insert(name).second && mine != users.end()) {
-      for (const auto& user : mine->second) {
+    if (entered.insert(row).second) {
+      for (const auto user : users[row]) {
         if (done.contains(user) || entered.contains(user)) continue;
         path.push_back(user);
         waits = true;
       }
     }
     if (waits) continue;
-    auto step = deletion(name, *leaving.at(name), reason);
-    if (mine != users.end()) {
-      for (const auto& user : mine->second) {
-        if (const auto it = done.find(user); it != done.end()) step.after.push_back(it->second);
-      }
+    auto step = deletion(*leaving[row], reason);
+    for (const auto user : users[row]) {
+      if (const auto it = done.find(user); it != done.end()) step.after.push_back(it->second);
     }
-    done[name] = plan.steps.size();
+    done[row] = plan.steps.size();
     plan.steps.push_back(std::move(step));
     path.pop_back();
   }
@@ -62,17 +59,20 @@ void add_after_users(const std::string& first, const Leaving& leaving, const Use
 }  // namespace
 
 void plan_deletions(const Leaving& leaving, const std::string& reason, PlanResult& result) {
-  Users users;
-  for (const auto& [name, known] : leaving) {
-    const auto before = claimed(known->declared);
+  std::multimap<std::string, std::size_t> named;
+  for (std::size_t i = 0; i < leaving.size(); ++i) named.emplace(leaving[i]->name, i);
+  Users users(leaving.size());
+  for (std::size_t i = 0; i < leaving.size(); ++i) {
+    const auto& known = *leaving[i];
+    const auto before = claimed(known.declared);
     if (!before) continue;
-    if (before->protect) result.mistakes.push_back({known->stack, name, {}, "is protected, and would be deleted"});
+    if (before->protect) result.mistakes.push_back({known.stack, known.name, {}, "is protected, and would be deleted"});
     for (const auto& need : before->needs()) {
-      if (leaving.contains(need)) users[need].insert(name);
+      for (auto [it, last] = named.equal_range(need); it != last; ++it) users[it->second].insert(i);
     }
   }
-  std::map<std::string, std::size_t> done;
-  for (const auto& [name, known] : leaving) add_after_users(name, leaving, users, reason, result.plan, done);
+  std::map<std::size_t, std::size_t> done;
+  for (std::size_t i = 0; i < leaving.size(); ++i) add_after_users(i, leaving, users, reason, result.plan, done);
 }
 
 }  // namespace muster

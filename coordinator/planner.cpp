@@ -449,9 +449,9 @@ class Planner {
   }
 
   void plan_leaving() {
-    std::map<std::string, const PlanningView::Known*> leaving;
+    std::vector<const PlanningView::Known*> leaving;
     for (const auto& [name, known] : stack_) {
-      if (!taken_.contains(known.row)) leaving.emplace(name, &known);
+      if (!taken_.contains(known.row)) leaving.push_back(&known);
     }
     plan_deletions(leaving, mode_ == ApplyMode::kDestroy ? "the stack is destroyed" : "it is not declared any more",
                    result_);

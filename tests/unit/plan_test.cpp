@@ -1,6 +1,7 @@
 // What is to be done so that the inventory is as declared.
 #include <algorithm>
 #include <deque>
+#include <set>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -313,6 +314,19 @@ TEST_CASE("write-only values are compared with what was declared, never with wha
   const auto plan = make_plan({"shop", {now}}, ApplyMode::kReconcile, world).plan;
   CHECK(step_of(plan, "owner").action == StepAction::kUpdate);
   CHECK_THAT(step_of(plan, "owner").patch, !Contains("other"));
+}
+
+TEST_CASE("what was made twice leaves twice when its stack is destroyed") {
+  World world;
+  world.manage(world.add("PG::Role", "one", {{"name", "owner"}}), role("owner"));
+  world.manage(world.add("PG::Role", "two", {{"name", "owner"}}), role("owner"));
+  world.manage(world.add("PG::Database", "db", {{"name", "db"}, {"owner", "owner"}}), database("db", "owner"));
+  const auto plan = make_plan({"shop", {}}, ApplyMode::kDestroy, world).plan;
+  REQUIRE(plan.steps.size() == 3);
+  CHECK(plan.steps[0].native_id == "db");
+  CHECK(std::set{plan.steps[1].native_id, plan.steps[2].native_id} == std::set<std::string>{"one", "two"});
+  CHECK(plan.steps[1].after == std::vector<std::size_t>{0});
+  CHECK(plan.steps[2].after == std::vector<std::size_t>{0});
 }
 
 TEST_CASE("a secret reference is a change only when it is another reference") {
