@@ -1,27 +1,19 @@
 #include "coordinator/claim.h"
 
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 namespace muster {
 
 using Json = nlohmann::json;
 
-bool may_hold_unread(const PropertyRule& rules, const JsonText& properties) {
-  return std::ranges::any_of(rules.properties, [&](const auto& each) {
-    return each.second.write_only && properties.find("\"" + each.first + "\":") != std::string::npos;
-  });
-}
-
 JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
                     const std::function<std::string(const std::string&)>& digest) {
-  if (!may_hold_unread(rules, resource.properties)) return declared_text(resource);
+  if (!rules.holds_write_only) return declared_text(resource);
   auto kept = resource;
   auto properties = Json::parse(resource.properties);
-  for (const auto& [name, rule] : rules.properties) {
-    if (!rule.write_only || !properties.contains(name) || properties[name].is_null()) continue;
-    properties[name] = digest(properties[name].dump());
+  for (const auto& pointer : write_only_in(rules, properties)) {
+    auto& value = properties[Json::json_pointer(pointer)];
+    value = digest(value.dump());
   }
   kept.properties = properties.dump();
   return declared_text(kept);

@@ -18,7 +18,4 @@ JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
 /// What a claim says; none where it is empty or not ours.
 std::optional<DeclaredResource> claimed(const JsonText& claim);
 
-/// Whether properties, as text, may hold some that cannot be read back.
-bool may_hold_unread(const PropertyRule& rules, const JsonText& properties);
-
 }  // namespace muster

@@ -44,7 +44,7 @@ class Comparison {
       if (it == there.end() || it->is_null()) {
         absent(rule, wanted, pointer, fixed, it != there.end());
       } else if (wanted.is_null()) {
-        if (!rule.otherwise || *rule.otherwise != *it) add("remove", pointer, nullptr, fixed);
+        if (!rule.otherwise || *rule.otherwise != *it) add("remove", rule, pointer, nullptr, fixed);
       } else {
         value(rule, *it, wanted, pointer, fixed);
       }
@@ -58,9 +58,14 @@ class Comparison {
     return std::ranges::find(left_out_, pointer) != left_out_.end();
   }
 
-  void add(const char* operation, const std::string& pointer, const Json* wanted, bool create_only) {
+  /// A patch is kept and shown: write-only values are not in it.
+  void add(const char* operation, const PropertyRule& rule, const std::string& pointer, const Json* wanted,
+           bool create_only) {
     Json change{{"op", operation}, {"path", pointer}};
-    if (wanted != nullptr) change["value"] = *wanted;
+    if (wanted != nullptr) {
+      auto& value = change["value"] = *wanted;
+      for (const auto& at : write_only_in(rule, value)) value[Json::json_pointer(at)] = nullptr;
+    }
     result.patch.push_back(std::move(change));
     if (create_only) result.create_only.push_back(pointer);
   }
@@ -68,7 +73,7 @@ class Comparison {
   void absent(const PropertyRule& rule, const Json& wanted, const std::string& pointer, bool create_only, bool null) {
     if (wanted.is_null() || (rule.otherwise && *rule.otherwise == wanted)) return;
     if (wanted.is_object() && only_unread(rule, wanted)) return;
-    add(null ? "replace" : "add", pointer, &wanted, create_only);
+    add(null ? "replace" : "add", rule, pointer, &wanted, create_only);
   }
 
   /// Whether an object declares nothing that could be read back.
@@ -86,7 +91,7 @@ class Comparison {
     } else if (there.is_array() && wanted.is_array()) {
       array(rule, there, wanted, pointer, create_only);
     } else if (there != wanted && !(rule.json_text && same_json_text(there, wanted))) {
-      add("replace", pointer, &wanted, create_only);
+      add("replace", rule, pointer, &wanted, create_only);
     }
   }
 
@@ -102,7 +107,7 @@ class Comparison {
         value(rule.of_items(), there[i], wanted[i], pointer + "/" + std::to_string(i), create_only);
       }
     } else {
-      add("replace", pointer, &wanted, create_only);
+      add("replace", rule, pointer, &wanted, create_only);
     }
   }
 

@@ -202,18 +202,23 @@ void Execution::plan_update(Work& work, const Json& there, TimePoint now) {
   update.prior = work.prior;
   auto patch = difference.patch;
   auto desired = merge_declared(rules, there, declared);
+  const auto differs = paths_of(difference.patch);
   for (const auto& change : planned) {  // what cannot be compared was planned by what was declared before
     const auto path = change.at("path").get<std::string>();
-    const auto& rule = rules.of(Json::json_pointer(path).back());
-    const bool unread = rule.write_only || std::ranges::find(secret, path) != secret.end();
-    if (unread) patch.push_back({{"op", "replace"}, {"path", path}, {"value", nullptr}});
+    const bool unread = rule_at(rules, path).holds_write_only || std::ranges::find(secret, path) != secret.end();
+    if (!unread || std::ranges::find(differs, path) != differs.end()) continue;
+    patch.push_back({{"op", "replace"}, {"path", path}, {"value", nullptr}});
   }
-  const auto sent = paths_of(patch);
-  for (const auto& [name, rule] : rules.properties) {
-    if (rule.write_only && std::ranges::find(sent, "/" + name) == sent.end()) desired.erase(name);
+  const auto is_sent = [sent = paths_of(patch)](const std::string& pointer) {
+    return std::ranges::any_of(sent, [&](const auto& path) { return within(pointer, path); });
+  };
+  for (const auto& pointer : write_only_in(rules, desired)) {
+    if (is_sent(pointer)) continue;
+    const Json::json_pointer at(pointer);
+    desired[at.parent_pointer()].erase(at.back());
   }
   for (auto& each : wanted->secrets) {
-    if (std::ranges::find(sent, each.pointer) == sent.end()) continue;
+    if (!is_sent(each.pointer)) continue;
     desired[Json::json_pointer(each.pointer)] = nullptr;
     update.desired.secrets.push_back(std::move(each));
   }

@@ -422,24 +422,41 @@ class Planner {
     });
   }
 
-  /// Write-only values cannot be compared with what is there, but with what was declared before.
+  /// Write-only values cannot be compared with what is there, but with what was declared before. Where one lies in an
+  /// array, the array is what changes: its elements need not stand where they are declared.
   void unread_values(Difference& difference, const TypeRules& rules, const DeclaredResource& resource,
                      const PlanningView::Known& known, const Json& declared) {
-    if (!may_hold_unread(rules.rules, resource.properties)) return;
+    if (!rules.rules.holds_write_only) return;
     const auto before = claimed(known.declared);
     const auto old = before ? Json::parse(before->properties) : Json::object();
-    for (const auto& [name, rule] : rules.rules.properties) {
-      if (!rule.write_only || !declared.contains(name) || declared[name].is_null()) continue;
-      const bool hole = std::ranges::find(resource.holes, "/" + name, &Hole::pointer) != resource.holes.end();
-      if (hole && !unread_resolved(resource, name)) continue;
-      if (old.contains(name) && old[name] == view_.digest(declared[name].dump())) continue;
-      difference.patch.push_back({{"op", "replace"}, {"path", "/" + name}, {"value", nullptr}});
+    for (const auto& pointer : write_only_in(rules.rules, declared)) {
+      if (const auto hole = std::ranges::find(resource.holes, pointer, &Hole::pointer); hole != resource.holes.end()) {
+        if (!hole->secret()) unknown_value(difference, rules, resource, known, pointer);
+        continue;
+      }
+      const Json::json_pointer at(pointer);
+      if (old.contains(at) && old[at] == view_.digest(declared[at].dump())) continue;
+      const auto whole = outermost_array(declared, at);
+      if (!changes(difference, whole)) {
+        difference.patch.push_back({{"op", "replace"}, {"path", whole}, {"value", nullptr}});
+      }
     }
   }
 
-  static bool unread_resolved(const DeclaredResource& resource, const std::string& name) {
-    const auto hole = std::ranges::find(resource.holes, "/" + name, &Hole::pointer);
-    return hole == resource.holes.end() || !hole->secret();
+  /// The first array on the way to a value, or else the value.
+  static std::string outermost_array(const Json& document, const Json::json_pointer& at) {
+    auto whole = at.to_string();
+    for (auto around = at.parent_pointer(); !around.empty(); around = around.parent_pointer()) {
+      if (document[around].is_array()) whole = around.to_string();
+    }
+    return whole;
+  }
+
+  /// Whether a patch puts a value anew, or something around it.
+  static bool changes(const Difference& difference, const std::string& pointer) {
+    return std::ranges::any_of(difference.patch, [&](const Json& change) {
+      return within(pointer, change.at("path").get_ref<const std::string&>());
+    });
   }
 
   static std::string joined(const std::vector<std::string>& texts) {

@@ -1,5 +1,7 @@
 #include "coordinator/property_rules.h"
 
+#include <algorithm>
+
 namespace muster {
 namespace {
 
@@ -35,13 +37,29 @@ PropertyRule rule_of(const Json& schema, int depth) {
   }
   if (const auto it = schema.find("items"); it != schema.end()) {
     rule.items = std::make_shared<const PropertyRule>(rule_of(*it, depth + 1));
+    rule.write_only = rule.write_only || rule.items->write_only;
   }
+  rule.holds_write_only =
+      rule.write_only || (rule.items && rule.items->holds_write_only) ||
+      std::ranges::any_of(rule.properties, [](const auto& each) { return each.second.holds_write_only; });
   return rule;
 }
 
 const PropertyRule& no_rule() {
   static const PropertyRule kNone;
   return kNone;
+}
+
+void collect_write_only(const PropertyRule& rule, const Json& value, const Json::json_pointer& at,
+                        std::vector<std::string>& found) {
+  if (!rule.holds_write_only || value.is_null()) return;
+  if (rule.write_only) {
+    found.push_back(at.to_string());
+  } else if (value.is_object()) {
+    for (const auto& [name, inner] : value.items()) collect_write_only(rule.of(name), inner, at / name, found);
+  } else if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) collect_write_only(rule.of_items(), value[i], at / i, found);
+  }
 }
 
 }  // namespace
@@ -53,6 +71,23 @@ const PropertyRule& PropertyRule::of(std::string_view property) const {
 
 const PropertyRule& PropertyRule::of_items() const {
   return items ? *items : no_rule();
+}
+
+const PropertyRule& rule_at(const PropertyRule& rules, const std::string& pointer) {
+  const Json::json_pointer at(pointer);
+  if (at.empty()) return rules;
+  const auto& around = rule_at(rules, at.parent_pointer().to_string());
+  return around.items ? around.of_items() : around.of(at.back());
+}
+
+bool within(const std::string& pointer, const std::string& around) {
+  return pointer.starts_with(around) && (pointer.size() == around.size() || pointer[around.size()] == '/');
+}
+
+std::vector<std::string> write_only_in(const PropertyRule& rules, const Json& document) {
+  std::vector<std::string> found;
+  collect_write_only(rules, document, Json::json_pointer(), found);
+  return found;
 }
 
 Result<PropertyRule> property_rules(const JsonText& schema) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -14,9 +15,10 @@ namespace muster {
 /// What the JSON Schema of a type says of one property, as far as it matters for comparing what is declared with what
 /// is there. A property that the schema does not know has a rule with nothing set.
 struct PropertyRule {
-  bool create_only = false;  // another value takes another object
-  bool read_only = false;    // the system's own; never declared
-  bool write_only = false;   // never read back
+  bool create_only = false;       // another value takes another object
+  bool read_only = false;         // the system's own; never declared
+  bool write_only = false;        // never read back; an array of what is never read back is so as a whole
+  bool holds_write_only = false;  // it, or something in it, is write-only
   bool secret = false;
   bool unordered = false;                   // an array whose order means nothing
   bool json_text = false;                   // a string that holds JSON: compared as JSON
@@ -28,6 +30,15 @@ struct PropertyRule {
   [[nodiscard]] const PropertyRule& of(std::string_view property) const;
   [[nodiscard]] const PropertyRule& of_items() const;
 };
+
+/// The rule of what a JSON pointer names in a document of the type; elements of an array have one rule.
+const PropertyRule& rule_at(const PropertyRule& rules, const std::string& pointer);
+
+/// Whether a JSON pointer names what another one does, or something in it.
+bool within(const std::string& pointer, const std::string& around);
+
+/// Where a document holds write-only values that are set: JSON pointers, in the document's order.
+std::vector<std::string> write_only_in(const PropertyRule& rules, const nlohmann::json& document);
 
 /// Rules of a type, from its schema: `readOnly`, `writeOnly`, `default`, `contentMediaType: application/json` and
 /// x-muster-{secret,create-only,unordered,key,default} (schema/manifest.capnp).

@@ -46,6 +46,8 @@ UnreadProperties::UnreadProperties(PropertyRule rules) : rules_(std::move(rules)
 }
 
 bool UnreadProperties::may_be_in(std::string_view object) const {
+  if (names_.empty()) return false;
+  if (object.find('\\') != object.npos) return true;  // a name may be written with escapes
   return std::ranges::any_of(names_, [&](const std::string& name) { return object.find(name) != object.npos; });
 }
 

@@ -331,7 +331,8 @@ TEST_CASE_METHOD(CommandsFixture, "what a plugin gives of write-only and secret 
   start_discovered();
   const auto leak = R"(hunter2)";
   SECTION("in a listing, or a read") {
-    system.add("NS::Box", {"leaky", R"({"name":"leaky","password":"hunter2"})"});
+    const auto* name = GENERATE("password", "p\\u0061ssword");
+    system.add("NS::Box", {"leaky", R"({"name":"leaky",")" + std::string(name) + R"(":"hunter2"})"});
     const auto report = discover();
     CHECK(report["state"] == "partial");
     REQUIRE(report["problems"].size() == 1);

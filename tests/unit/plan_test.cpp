@@ -316,6 +316,53 @@ TEST_CASE("write-only values are compared with what was declared, never with wha
   CHECK_THAT(step_of(plan, "owner").patch, !Contains("other"));
 }
 
+TEST_CASE("write-only values within others are compared and kept as those at the top") {
+  World world;
+  world.add_type("PG::Link", R"({"type":"object","x-muster-identity":["name"],"properties":{
+    "name":{"type":"string"},
+    "login":{"type":"object","properties":{"user":{"type":"string"},"pin":{"type":"string","writeOnly":true}}},
+    "keys":{"type":"array","items":{"type":"object","properties":{
+      "id":{"type":"string"},"key":{"type":"string","writeOnly":true}}}}}})");
+  auto link = role(
+      "link", {{"login", {{"user", "a"}, {"pin", "1234"}}}, {"keys", Json::array({{{"id", "k"}, {"key", "sesame"}}})}});
+  link.type = "PG::Link";
+  const auto made = make_plan({"shop", {link}}, ApplyMode::kReconcile, world).plan;
+  CHECK_THAT(step_of(made, "link").claim, Contains("digest of") && !Contains("\"1234\"") && !Contains("\"sesame\""));
+
+  auto& known = world.add("PG::Link", "link",
+                          {{"name", "link"}, {"login", {{"user", "a"}}}, {"keys", Json::array({{{"id", "k"}}})}});
+  world.manage(known, link);
+  known.declared = step_of(made, "link").claim;
+  CHECK(make_plan({"shop", {link}}, ApplyMode::kReconcile, world).plan.empty());
+
+  auto rotated = link;
+  rotated.properties = Json{{"name", "link"},
+                            {"login", {{"user", "a"}, {"pin", "9999"}}},
+                            {"keys", Json::array({{{"id", "k"}, {"key", "open"}}})}}
+                           .dump();
+  const auto plan = make_plan({"shop", {rotated}}, ApplyMode::kReconcile, world).plan;
+  CHECK(Json::parse(step_of(plan, "link").patch) == Json::parse(R"([{"op":"replace","path":"/keys","value":null},
+                        {"op":"replace","path":"/login/pin","value":null}])"));
+
+  known.properties = R"({"name":"link"})";
+  world.agreements.clear();
+  CHECK_THAT(step_of(make_plan({"shop", {link}}, ApplyMode::kReconcile, world).plan, "link").patch,
+             Contains("\"user\"") && !Contains("1234") && !Contains("sesame"));
+}
+
+TEST_CASE("a write-only value taken from another resource is a change when that changes") {
+  World world;
+  auto owner = role("owner");
+  auto user = role("user", {{"note", nullptr}});
+  user.holes = {{"/note", {{TextPart::Kind::kResource, "owner", "name"}}}};
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), owner);
+  world.manage(world.add("PG::Role", "user", {{"name", "user"}}), user);
+  CHECK(make_plan({"shop", {owner, user}}, ApplyMode::kReconcile, world).plan.empty());
+  owner.properties = R"({"name":"owner","login":true})";
+  CHECK(actions(make_plan({"shop", {owner, user}}, ApplyMode::kReconcile, world).plan) ==
+        Strings{"update owner", "update user"});
+}
+
 TEST_CASE("what was made twice leaves twice when its stack is destroyed") {
   World world;
   world.manage(world.add("PG::Role", "one", {{"name", "owner"}}), role("owner"));
