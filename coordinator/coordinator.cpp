@@ -109,7 +109,7 @@ Result<void> Coordinator::subscribe() {
 Result<void> Coordinator::start() {
   const auto now = clock_.now();
   last_turn_ = now;
-  connections_ = bus_.status().connections;
+  connections_ = bus_.link().connections;
   if (auto subscribed = subscribe(); !subscribed) return subscribed;
   try {
     build_core(now);
@@ -148,15 +148,15 @@ void Coordinator::roll_call() {
 }
 
 void Coordinator::watch_connection(TimePoint now) {
-  status_.bus = bus_.status();
-  const bool reconnected = status_.bus.connections != connections_;
+  const auto connections = bus_.link().connections;
+  const bool reconnected = connections != connections_;
   const bool stalled = now - last_turn_ > kStall;
   last_turn_ = now;
   if (!reconnected && !stalled) return;
   core_->registry.grace(now);
   core_->dispatcher.grace(now);
   if (!reconnected) return;
-  connections_ = status_.bus.connections;
+  connections_ = connections;
   core_->publisher.reconnect(now);
   roll_call();
 }
@@ -400,11 +400,12 @@ void Coordinator::on_api(const Message& message, TimePoint) {
   asked_.emplace_back(message.reply);
   const auto verb = message.subject.substr(subjects_.api("").size());
   const auto begun = clock_.now();
+  status_.bus = bus_.status();
   auto answer = core_->api.answer(verb, message.data, effects_);
   requests_.processing += clock_.now() - begun;
   ++requests_.requests;
   if (answer.starts_with(R"({"error":)")) ++requests_.errors;
-  const auto limit = bus_.status().max_payload;
+  const auto limit = bus_.link().max_payload;
   if (answer.size() > limit) {
     answer = R"({"error":{"code":"TOO_LARGE","message":"the answer is larger than a message may be","where":"api"}})";
   }

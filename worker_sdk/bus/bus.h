@@ -46,11 +46,15 @@ struct Message {
   [[nodiscard]] std::string_view header(std::string_view name) const;
 };
 
-struct BusStatus {
+/// What each turn of a loop asks for.
+struct BusLink {
   bool connected = false;
-  bool closed = false;                    // for good: close() was called, or the credentials are refused for good
-  std::uint64_t connections = 0;          // grows with each successful (re)connect
-  std::size_t max_payload = 1 << 20;      // bytes, as the server states it
+  bool closed = false;                // for good: close() was called, or the credentials are refused for good
+  std::uint64_t connections = 0;      // grows with each successful (re)connect
+  std::size_t max_payload = 1 << 20;  // bytes, as the server states it
+};
+
+struct BusStatus : BusLink {
   std::uint64_t slow_consumer_drops = 0;  // messages lost because they were not read in time
   std::uint64_t errors = 0;               // asynchronous errors (permissions, ...)
   std::string last_error;
@@ -77,9 +81,15 @@ class Bus {
   ///           kInvalidRequest (subject, reply or a header that would break the protocol)
   virtual Result<void> publish(const Outgoing& message) = 0;
 
+  /// What has been published leaves now, as far as the connection takes it without waiting: before work that takes
+  /// long.
+  virtual void send() = 0;
+
   /// Appends at most `limit` arrived messages to `out`, in order of arrival per subscription, and returns how many.
   virtual std::size_t receive(std::vector<Message>& out, std::size_t limit) = 0;
 
+  [[nodiscard]] virtual BusLink link() const = 0;
+  /// Looks at each subscription: for people.
   [[nodiscard]] virtual BusStatus status() const = 0;
 
   /// Subject prefix of this connection alone (`_INBOX.<random>`); subscribe to `<inbox>.>` for answers.

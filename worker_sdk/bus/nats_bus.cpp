@@ -119,7 +119,7 @@ struct NatsBus::State {
   SubscriptionId last_id = 0;
   SubscriptionId last_served = 0;
   bool closed = false;
-  std::size_t max_payload = BusStatus{}.max_payload;
+  std::size_t max_payload = BusLink{}.max_payload;
   std::uint64_t connections = 0;
   std::uint64_t library_drops = 0;  // of subscriptions that are gone
   std::string connect_error;
@@ -325,6 +325,10 @@ Result<void> NatsBus::publish(const Outgoing& message) {
   }
 }
 
+void NatsBus::send() {
+  if (state_->connected() && state_->link->wants_write()) state_->link->write();
+}
+
 std::size_t NatsBus::receive(std::vector<Message>& out, std::size_t limit) {
   const std::size_t end = out.size() + std::min(limit, state_->context->arrivals.pending.load());
   const std::size_t before = out.size();
@@ -338,12 +342,13 @@ std::size_t NatsBus::receive(std::vector<Message>& out, std::size_t limit) {
   return out.size() - before;
 }
 
+BusLink NatsBus::link() const {
+  return {state_->connected(), state_->closed, state_->connections, state_->max_payload};
+}
+
 BusStatus NatsBus::status() const {
   BusStatus status;
-  status.connected = state_->connected();
-  status.closed = state_->closed;
-  status.connections = state_->connections;
-  status.max_payload = state_->max_payload;
+  static_cast<BusLink&>(status) = link();
   status.slow_consumer_drops = state_->context->arrivals.dropped + state_->library_drops;
   for (const auto& [id, subscription] : state_->subscriptions) {
     if (subscription.native) status.slow_consumer_drops += subscription.native->dropped();

@@ -40,7 +40,9 @@ class NatsBus final : public Bus {
   using Bus::subscribe;
   void unsubscribe(SubscriptionId id) override;
   Result<void> publish(const Outgoing& message) override;
+  void send() override;
   std::size_t receive(std::vector<Message>& out, std::size_t limit) override;
+  [[nodiscard]] BusLink link() const override;
   [[nodiscard]] BusStatus status() const override;
   [[nodiscard]] const std::string& inbox() const override;
 

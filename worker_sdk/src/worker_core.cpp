@@ -127,7 +127,7 @@ void WorkerCore::tick_initialize(TimePoint now) {
   if (life_.failed()) return end(State::kFailed, now);
   if (!life_.initialized()) return;
   state_ = State::kAnnouncing;
-  connections_ = bus_.status().connections;
+  connections_ = bus_.link().connections;
   announce(now);
 }
 
@@ -210,7 +210,7 @@ void WorkerCore::on_rollcall(const Message& message, TimePoint now) {
 
 /// After a reconnect coordinators may have changed, and have not heard from this worker for a while.
 void WorkerCore::watch_connection(TimePoint now) {
-  const std::uint64_t connections = bus_.status().connections;
+  const std::uint64_t connections = bus_.link().connections;
   if (connections == connections_) return;
   connections_ = connections;
   announce_at_ = std::min(announce_at_, now + Millis(random_.below(kRollcallSpreadMs + 1)));
@@ -562,7 +562,7 @@ WorkerCore::Unacknowledged& WorkerCore::keep(const JobReply& ids, Bytes reply) {
 }
 
 void WorkerCore::send(Unacknowledged& result, const std::string& subject, TimePoint now) {
-  auto parts = in_parts(result.ids, result.reply, bus_.status().max_payload);
+  auto parts = in_parts(result.ids, result.reply, bus_.link().max_payload);
   for (Bytes& part : parts) {
     const bool last = &part == &parts.back();  // the answer is one to the whole
     publish(subject, last ? bus_.inbox() + kAckSubject + result.ids.token.value : "", std::move(part));
@@ -646,7 +646,7 @@ void WorkerCore::answer(const Slot& slot, JobResult result, std::uint32_t calls)
 void WorkerCore::reply_to(const Job& job, const std::string& subject, decltype(JobReply::body) body,
                           std::uint32_t calls) {
   const JobReply reply{job.fleet, job.id, job.token, options_.id, job.attempt, calls, std::move(body)};
-  for (Bytes& data : encode_in_parts(reply, bus_.status().max_payload)) publish(subject, {}, std::move(data));
+  for (Bytes& data : encode_in_parts(reply, bus_.link().max_payload)) publish(subject, {}, std::move(data));
 }
 
 void WorkerCore::publish(const std::string& subject, const std::string& reply, Bytes data) {

@@ -223,9 +223,7 @@ void MemoryBus::arrive(SubscriptionId id, std::shared_ptr<const MemoryBroker::Co
 
 BusStatus MemoryBus::status() const {
   BusStatus status;
-  status.connected = connected_;
-  status.connections = connections_;
-  status.max_payload = broker_.max_payload_;
+  static_cast<BusLink&>(status) = link();
   status.slow_consumer_drops = drops_;
   return status;
 }

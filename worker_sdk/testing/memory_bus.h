@@ -79,7 +79,7 @@ class MemoryBroker {
   const Clock& clock_;
   Random& random_;
   Policy policy_;
-  std::size_t max_payload_ = BusStatus{}.max_payload;
+  std::size_t max_payload_ = BusLink{}.max_payload;
   std::map<std::string, std::vector<Interest>, std::less<>> interests_;  // by the tokens before the first wildcard
   std::map<std::uint64_t, MemoryBus*> clients_;
   std::uint64_t last_client_ = 0;
@@ -99,8 +99,10 @@ class MemoryBus final : public Bus {
   using Bus::subscribe;
   void unsubscribe(SubscriptionId id) override;
   Result<void> publish(const Outgoing& message) override;
+  void send() override {}
   /// Delivers first what is due by the broker's clock.
   std::size_t receive(std::vector<Message>& out, std::size_t limit) override;
+  [[nodiscard]] BusLink link() const override { return {connected_, false, connections_, broker_.max_payload_}; }
   [[nodiscard]] BusStatus status() const override;
   [[nodiscard]] const std::string& inbox() const override { return inbox_; }
 
