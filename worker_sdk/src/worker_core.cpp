@@ -314,7 +314,7 @@ TimePoint WorkerCore::next_due() const {
   if (ended()) return TimePoint::max();
   TimePoint due = std::min({announce_at_, heartbeat_at_, check_at_, leave_at_, stop_all_at_, give_up_at_,
                             service_.next_due(), life_.next_due()});
-  for (const auto& [token, slot] : slots_) due = std::min(due, slot.next_due());
+  due = std::min(due, slots_due_);
   if (ending() || state_ == State::kInitializing) return due;
   due = std::min({due, take_over_at_, ack_until_});
   for (const auto& [token, result] : unacked_) due = std::min(due, std::max(result.due, resend_at_));
@@ -332,11 +332,7 @@ void WorkerCore::tick(TimePoint now) {
   }
   watch_connection(now);
   if (now >= announce_at_) announce(now);
-  forget_if(slots_, [&](Slot& slot) { return tick_slot(slot, now); });
-  if (stuck_slots() == options_.slots && state_ != State::kDraining) {
-    log_->error("every slot is stuck worker={} slots={}", options_.id.value, options_.slots);
-    return end(State::kStuck, now);
-  }
+  if (now >= slots_due_ && !tick_slots(now)) return;
   tick_results(now);
   tick_health(now);
   tick_heartbeat(now);
@@ -403,6 +399,7 @@ void WorkerCore::on_job(const Message& message, TimePoint now) {
   } else {
     begin(slot, now);
   }
+  slots_due_ = std::min(slots_due_, slot.next_due());
 }
 
 std::optional<Error> WorkerCore::refusal(const Job& job) const {
@@ -451,7 +448,18 @@ bool WorkerCore::stop(Slot& slot, Error why, TimePoint now) {
     *slot.why = why.code;
     slot.stop_error = std::move(why);
     slot.stop.request_stop();
+    slots_due_ = std::min(slots_due_, slot.next_due());
   }
+  return false;
+}
+
+bool WorkerCore::tick_slots(TimePoint now) {
+  forget_if(slots_, [&](Slot& slot) { return tick_slot(slot, now); });
+  slots_due_ = TimePoint::max();
+  for (const auto& [token, slot] : slots_) slots_due_ = std::min(slots_due_, slot.next_due());
+  if (stuck_slots() < options_.slots || state_ == State::kDraining) return true;
+  log_->error("every slot is stuck worker={} slots={}", options_.id.value, options_.slots);
+  end(State::kStuck, now);
   return false;
 }
 

@@ -150,6 +150,8 @@ class WorkerCore {
   void begin(Slot& slot, TimePoint now);
   /// True: the job was not begun, it is answered and to be forgotten. Else its stop token is set.
   bool stop(Slot& slot, Error why, TimePoint now);
+  /// False: every slot is stuck, and the worker ends.
+  bool tick_slots(TimePoint now);
   /// True: to be forgotten.
   bool tick_slot(Slot& slot, TimePoint now);
 
@@ -205,6 +207,7 @@ class WorkerCore {
   Millis backoff_{0};
   bool said_ill_ = false;  // in the last heartbeat
 
+  TimePoint slots_due_ = TimePoint::max();  // not later than what is due in any of them
   TimePoint announce_at_ = TimePoint::max();
   TimePoint heartbeat_at_ = TimePoint::max();
   TimePoint check_at_ = TimePoint::max();
