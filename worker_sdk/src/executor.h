@@ -51,13 +51,19 @@ class ThreadExecutor final : public Executor {
   std::vector<Finished> take();
 
  private:
-  void run(const std::stop_token& stop);
+  void run();
+  /// Whether one more thread is to be woken for what is queued. Not while one is on its way: it wakes the next when it
+  /// has taken its work, and short jobs end before that many threads would be awake. With the mutex held.
+  bool wakes_one();
 
   const std::size_t slots_;
   const std::function<void()> wake_;
   std::mutex mutex_;  // of the members below
-  std::condition_variable_any ready_;
+  std::condition_variable ready_;
   std::deque<Work> queue_;
+  std::size_t idle_ = 0;  // threads that wait
+  bool waking_ = false;   // one of them has been told
+  bool stopping_ = false;
   std::vector<Finished> finished_;
   std::vector<std::jthread> threads_;  // last: they use what is above
 };
