@@ -1,6 +1,7 @@
 #include "worker_sdk/bus/mailbox.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 namespace muster {
@@ -9,6 +10,30 @@ namespace {
 std::size_t bytes_of(const natsMsg* msg) {
   return static_cast<std::size_t>(natsMsg_GetDataLength(msg));
 }
+
+/// Messages that are done with. The library frees them in a thread of its own, which it wakes for the first that it is
+/// given: they are given back many at a time. One per thread.
+class Discarded {
+ public:
+  ~Discarded() { give_back(); }
+  void add(natsMsg* msg) noexcept {
+    bytes_ += bytes_of(msg);
+    held_[count_++] = msg;
+    if (count_ == held_.size() || bytes_ >= kMaxDiscardedBytes) give_back();
+  }
+  void give_back() noexcept {
+    while (count_ > 0) natsMsg_Destroy(held_[--count_]);
+    bytes_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kMaxDiscardedBytes = 256 * 1024;
+  std::array<natsMsg*, 64> held_{};
+  std::size_t count_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+thread_local Discarded discarded;
 
 std::string_view view(const char* text) {
   return text == nullptr ? std::string_view{} : std::string_view(text);
@@ -38,11 +63,15 @@ Message to_message(SubscriptionId id, MsgPtr msg) {
   message.data = {natsMsg_GetData(msg.get()), bytes_of(msg.get())};
   message.no_responders = message.data.empty() && natsMsg_IsNoResponders(msg.get());
   message.headers = headers_of(msg.get());
-  message.owner = {msg.release(), [](void* owned) { natsMsg_Destroy(static_cast<natsMsg*>(owned)); }};
+  message.owner = {msg.release(), [](void* owned) { discarded.add(static_cast<natsMsg*>(owned)); }};
   return message;
 }
 
 }  // namespace
+
+void give_back_messages() noexcept {
+  discarded.give_back();
+}
 
 void Mailbox::put(MsgPtr msg) {
   const std::size_t bytes = bytes_of(msg.get());

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "worker_sdk/bus/connect_attempt.h"
+#include "worker_sdk/bus/mailbox.h"
 #include "worker_sdk/bus/nats_handles.h"
 #include "worker_sdk/bus/nats_link.h"
 #include "worker_sdk/bus/nats_subscription.h"
@@ -411,9 +412,11 @@ void NatsBus::close(Millis timeout) {
     state_->link->close(std::max(Millis{0}, std::chrono::duration_cast<Millis>(until - steady_clock::now())));
   }
   state_->drop_link();
+  give_back_messages();
 }
 
 void nats_library_close() {
+  give_back_messages();
   nats_CloseAndWait(kLibraryCloseMillis);
 }
 
