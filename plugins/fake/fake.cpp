@@ -54,6 +54,15 @@ std::uint64_t question(std::uint64_t seed, const StatusRequest& request) {
   return mix_text(mix_text(seed, "status"), request.request_id);
 }
 
+/// The config of a target; it is parsed where it is another one than at the last call of this thread.
+Result<Config> config_of(const Json& source) {
+  thread_local std::optional<std::pair<Json, Config>> last;
+  if (last && last->first == source) return last->second;
+  auto config = Config::parse(source);
+  if (config) last.emplace(source, *config);
+  return config;
+}
+
 /// The service in front of the cloud: slow, at times overloaded or down. The seed and the question say how long a call
 /// takes; whether it fails also depends on how often this process was asked, so that it can succeed when it is
 /// repeated.
@@ -66,7 +75,7 @@ class Service {
   /// What every call begins with: the config of the target, after the wait and the draws.
   template <typename Request>
   Result<Config> enter(const Request& request, JobContext& context) {
-    auto config = Config::parse(request.target.config);
+    auto config = config_of(request.target.config);
     if (!config) return config;
     const auto asked = question(config->seed, request);
     if (!take_time(config->latency_ms.of(mix(asked, kLatency)), context.stop_token())) {
