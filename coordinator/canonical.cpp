@@ -1,5 +1,6 @@
 #include "coordinator/canonical.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -135,9 +136,13 @@ Result<JsonText> canonical_object(std::string_view text) {
 void append_json_string(std::string& out, std::string_view text) {
   static constexpr std::array<char, 16> kHex = {'0', '1', '2', '3', '4', '5', '6', '7',
                                                 '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+  const auto plain = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\'; };
   out += '"';
-  for (const char c : text) {
-    switch (c) {
+  for (auto rest = text; !rest.empty();) {
+    const auto end = std::ranges::find_if_not(rest, plain);
+    out.append(rest.begin(), end);
+    if (end == rest.end()) break;
+    switch (const char c = *end) {
       case '"':
         out += "\\\"";
         break;
@@ -154,14 +159,11 @@ void append_json_string(std::string& out, std::string_view text) {
         out += "\\t";
         break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          out += "\\u00";
-          out += kHex[static_cast<unsigned char>(c) >> 4];
-          out += kHex[c & 15];
-        } else {
-          out += c;
-        }
+        out += "\\u00";
+        out += kHex[static_cast<unsigned char>(c) >> 4];
+        out += kHex[c & 15];
     }
+    rest = {end + 1, rest.end()};
   }
   out += '"';
 }
