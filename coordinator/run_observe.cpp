@@ -284,8 +284,8 @@ void Run::observe_unknown(TargetRun& target, Scan& scan, const Item& item, RowId
 void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
                       const Hash128& content) {
   const auto label = label_of(target, scan, text, item.native_id);
-  const auto made =
-      must(s_.store.insert({scan.row.id, item.native_id, item.uid, label, text, content, parent, s_.clock.wall()}));
+  const auto made = must(s_.store.insert({scan.row.id, item.native_id, item.uid, label, text, content, parent,
+                                          s_.clock.wall(), !s_.writes.knows(scan.row.id, item.native_id)}));
   if (target.left.erase(made.row) > 0) {  // it has come back
     if (const auto row = must(s_.store.one(made.row)); row && row->managed) s_.drift.judge(*row);
   }

@@ -112,6 +112,7 @@ Result<ScanRow> SqliteStore::scan(const TargetId& target, std::string_view type)
   if (made == 0) return Error{.code = Errc::kNotFound, .message = "no target " + target.value};
   ScanRow fresh;
   fresh.id = database_.last_row();
+  intact_.insert(fresh.id);
   fresh.target = target;
   fresh.type = type;
   return fresh;

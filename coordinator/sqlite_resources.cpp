@@ -156,9 +156,11 @@ Inserted SqliteStore::inserted(RowId row, WallTime first_seen) const {
 }
 
 Result<Inserted> SqliteStore::insert(const NewResource& resource) {
-  const auto found = find_any(resource.scan, resource.native_id);
-  if (!found) return found.error();
-  if (found->row != 0) return adopt(*found, resource);
+  if (!resource.unlisted || !intact_.contains(resource.scan)) {
+    const auto found = find_any(resource.scan, resource.native_id);
+    if (!found) return found.error();
+    if (found->row != 0) return adopt(*found, resource);
+  }
   const HashBytes content(resource.content);
   write(sql::insert_resource, key_hash_(resource.scan, resource.native_id), resource.scan, resource.parent, resource.at,
         content.blob(), resource.native_id, resource.uid, resource.label, resource.properties);
@@ -194,6 +196,7 @@ Result<void> SqliteStore::reparent(RowId row, RowId parent) {
 Result<void> SqliteStore::leave(RowId row, ResourceState state, std::string_view cause, WallTime at) {
   if (record(row, cause, "[]", at, state == ResourceState::kMissing ? state : kFirstLeft)) {
     write(sql::leave_resource, row, at, state);
+    intact_.clear();
     write(sql::trim_history, row);
   }
   return status();

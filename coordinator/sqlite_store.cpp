@@ -165,6 +165,7 @@ void SqliteStore::rollback() {
   uncommitted_ = 0;
   ++state_;
   outbox_ = committed_outbox_;
+  intact_.clear();
 }
 
 Result<std::optional<std::string>> SqliteStore::meta(std::string_view key) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "coordinator/file_lock.h"
@@ -191,6 +192,7 @@ class SqliteStore final : public Store {
   std::optional<Error> failed_;
   Outbox outbox_;
   Outbox committed_outbox_;
+  std::unordered_set<RowId> intact_;  // scans that this process has begun, while nothing has left any of them
 };
 
 }  // namespace muster

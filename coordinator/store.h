@@ -86,6 +86,7 @@ struct NewResource {
   Hash128 content;
   RowId parent = 0;
   WallTime at;
+  bool unlisted = false;  // the caller knows that no row that is listed has the id: it need not be looked for
 };
 
 struct Inserted {
