@@ -215,7 +215,9 @@ void Coordinator::decide(TimePoint now, Dispatcher::Lateness lateness) {
     for (const auto& departure : core_->registry.expire(now)) report_departure(departure, now);
   }
   // What ended makes room for what comes next, and that goes out with the same write.
-  for (auto& outcome : core_->dispatcher.take_outcomes()) {
+  auto outcomes = core_->dispatcher.take_outcomes();
+  ask_ahead(outcomes, now);
+  for (auto& outcome : outcomes) {
     core_->commands.owns(outcome.owner) ? core_->commands.take(std::move(outcome), now)
                                         : core_->discovery.take(std::move(outcome));
   }
@@ -226,6 +228,16 @@ void Coordinator::decide(TimePoint now, Dispatcher::Lateness lateness) {
   report_notices();
   look_at_pools(now);
   prune_events(now);
+}
+
+/// Storing pages takes as long as making them: those that come next are under way before it begins.
+void Coordinator::ask_ahead(const std::vector<JobOutcome>& outcomes, TimePoint now) {
+  bool asks = false;
+  for (const auto& outcome : outcomes) asks = core_->discovery.look_ahead(outcome, now) || asks;
+  if (!asks) return;
+  core_->dispatcher.tick(now, Dispatcher::Lateness::kSkip, effects_);
+  publish(effects_.at_once);
+  bus_.send();
 }
 
 void Coordinator::look_at_pools(TimePoint now) {

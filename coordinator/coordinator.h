@@ -49,6 +49,7 @@ class Coordinator {
   void watch_connection(TimePoint now);
   bool drain_inbox(TimePoint now);
   void decide(TimePoint now, Dispatcher::Lateness lateness);
+  void ask_ahead(const std::vector<JobOutcome>& outcomes, TimePoint now);
   void look_at_pools(TimePoint now);
   void prune_events(TimePoint now);
   void commit_and_publish(TimePoint now);

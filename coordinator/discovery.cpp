@@ -261,6 +261,10 @@ void Discovery::begin(TimePoint now) {
   active_->start(std::move(targets), now);
 }
 
+bool Discovery::look_ahead(const JobOutcome& outcome, TimePoint now) {
+  return active_ && outcome.owner == active_->owner() && active_->look_ahead(outcome, now);
+}
+
 void Discovery::take(JobOutcome outcome) {
   if (active_ && outcome.owner == active_->owner()) active_->take(std::move(outcome));
 }

@@ -37,6 +37,8 @@ class Discovery {
   /// Those of them that nothing managed stands on leave, as if they had left the configuration.
   void drop_targets(const std::vector<std::string>& names);
 
+  /// As Run::look_ahead().
+  bool look_ahead(const JobOutcome& outcome, TimePoint now);
   void take(JobOutcome outcome);
   void tick(TimePoint now, Effects& effects);
   [[nodiscard]] TimePoint next_due() const;

@@ -20,6 +20,11 @@ constexpr std::uint32_t kDefaultPageSize = 1000;
 constexpr std::uint32_t kDefaultReadBatch = 64;
 constexpr Millis kInspectDeadline{30'000};
 
+/// Whether what the last pages brought has been dealt with.
+bool has_room_for_pages(const Scan& scan) {
+  return scan.to_read.size() < kReadBacklog && scan.deferred.size() < kMaxDeferred;
+}
+
 bool can_read(const TypeDescriptor& type) {
   return std::ranges::find(type.operations, Operation::kRead) != type.operations.end();
 }
@@ -209,6 +214,23 @@ void Run::submit(JobSpec spec, Pending pending, TimePoint now) {
   pending_.emplace(std::move(id), std::move(pending));
 }
 
+bool Run::look_ahead(const JobOutcome& outcome, TimePoint now) {
+  const auto pending = pending_.find(outcome.job);
+  if (pending == pending_.end() || finished_) return false;
+  auto* page = std::get_if<Pending::Page>(&pending->second.what);
+  const auto* listed = std::get_if<ListResult>(&outcome.result);
+  if (page == nullptr || listed == nullptr || listed->next_page_token.empty()) return false;
+  auto& target = *pending->second.target;
+  auto& scan = *pending->second.scan;
+  const auto& listing = page->listing;
+  if (!has_room_for_pages(scan) || !s_.dispatcher.has_room(target.lane) || listing->barren_pages >= kMaxBarrenPages ||
+      !listing->tokens.insert(hash128(listed->next_page_token).low).second) {
+    return false;  // take_page() says what is wrong, if anything is
+  }
+  page->continued = true;
+  return submit_page(target, scan, listing, listed->next_page_token, now);
+}
+
 void Run::take(JobOutcome outcome) {
   auto node = pending_.extract(outcome.job);
   if (node.empty() || finished_) return;
@@ -224,7 +246,7 @@ void Run::take(JobOutcome outcome) {
   auto& scan = *pending.scan;
   if (auto* page = std::get_if<Pending::Page>(&pending.what)) {
     --scan.lists;
-    take_page(target, scan, page->listing, std::move(outcome.result));
+    take_page(target, scan, page->listing, page->continued, std::move(outcome.result));
   } else if (auto* reads = std::get_if<Pending::Reads>(&pending.what)) {
     --scan.reads;
     take_reads(target, scan, std::move(reads->asked), std::move(outcome.result));
@@ -309,7 +331,7 @@ bool Run::list_more(TargetRun& target, Scan& scan, TimePoint now) {
     return submit_page(target, scan, std::make_shared<Listing>(), {}, now);
   }
   if (submit_reads(target, scan, now) || ask_old_ids(target, scan, now)) return true;
-  if (scan.to_read.size() >= kReadBacklog || scan.deferred.size() >= kMaxDeferred) return false;
+  if (!has_room_for_pages(scan)) return false;
   if (!scan.next_pages.empty()) {
     auto [listing, token] = std::move(scan.next_pages.front());
     scan.next_pages.pop_front();

@@ -51,6 +51,9 @@ class Run {
 
   /// Begins with the given targets (those of the scope that are to be discovered).
   void start(std::vector<TargetRow> targets, TimePoint now);
+  /// Asks for the page after one that came, before take() stores that: the worker makes it meanwhile. False: there is
+  /// none to ask for yet.
+  bool look_ahead(const JobOutcome& outcome, TimePoint now);
   void take(JobOutcome outcome);
   /// Submits what there is room for, and ends what can be ended.
   void advance(TimePoint now);
@@ -92,8 +95,9 @@ class Run {
   JobSpec job(const TargetRun& target, const Scan& scan, JobOperation operation) const;
   void submit(JobSpec spec, Pending pending, TimePoint now);
 
-  void take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing>& listing, JobResult result);
-  bool continues(Scan& scan, Listing& listing, const std::string& token, bool barren, TargetRun& target);
+  void take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing>& listing, bool continued,
+                 JobResult result);
+  bool continues(Scan& scan, Listing& listing, const std::string& token, TargetRun& target);
   void take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> asked, JobResult result);
   bool note_listed(TargetRun& target, Scan& scan, const Item& item);
   enum class Seen : std::uint8_t { kKept, kFiltered, kRefused };

@@ -11,7 +11,6 @@ namespace muster {
 namespace {
 
 constexpr std::uint64_t kFilteredReadEvery = 16;   // runs; each of them reads its share
-constexpr int kMaxBarrenPages = 1000;              // pages in a row that bring no id
 constexpr std::size_t kMaxPatchBytes = 16 * 1024;  // in an event; the history has it whole
 
 std::uint64_t uid_hash(std::string_view uid) {
@@ -41,7 +40,8 @@ JsonText Run::identity(const TargetRun& target, const Scan& scan, const Resource
   return text;
 }
 
-void Run::take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing>& listing, JobResult result) {
+void Run::take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing>& listing, bool continued,
+                    JobResult result) {
   if (const auto* error = std::get_if<Error>(&result)) {
     // A parent that went away between its own listing and this one has no children; the next run sees that it is gone.
     if (error->code == Errc::kNotFound && listing->parent.row != 0) return;
@@ -70,19 +70,19 @@ void Run::take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing
       observe(target, scan, item, listing->parent.row);
     }
   }
-  if (!page->next_page_token.empty() && continues(scan, *listing, page->next_page_token, barren, target)) {
+  if (page->next_page_token.empty()) return;
+  listing->barren_pages = barren ? listing->barren_pages + 1 : 0;
+  if (listing->barren_pages >= kMaxBarrenPages) {
+    if (listing->barren_pages > kMaxBarrenPages) return;  // it was on its way when that was said
+    fail_scan(target, scan, {Errc::kContract, "1000 pages in a row brought no new id", {}, 0}, below(*listing));
+  } else if (!continued && continues(scan, *listing, page->next_page_token, target)) {
     scan.next_pages.emplace_back(listing, std::move(page->next_page_token));
   }
 }
 
-bool Run::continues(Scan& scan, Listing& listing, const std::string& token, bool barren, TargetRun& target) {
-  listing.barren_pages = barren ? listing.barren_pages + 1 : 0;
+bool Run::continues(Scan& scan, Listing& listing, const std::string& token, TargetRun& target) {
   if (!listing.tokens.insert(hash128(token).low).second) {
     fail_scan(target, scan, {Errc::kContract, "the plugin gave the same page token twice", {}, 0}, below(listing));
-    return false;
-  }
-  if (listing.barren_pages >= kMaxBarrenPages) {
-    fail_scan(target, scan, {Errc::kContract, "1000 pages in a row brought no new id", {}, 0}, below(listing));
     return false;
   }
   return true;

@@ -33,6 +33,7 @@ struct Run::Pending {
   struct Inspection {};
   struct Page {
     std::shared_ptr<Listing> listing;
+    bool continued = false;  // the page after it has been asked for
   };
   struct Reads {
     std::vector<PendingRead> asked;

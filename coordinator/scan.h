@@ -50,6 +50,8 @@ struct ParentRef {
   JsonText properties;  // only where a child type takes parameters from them
 };
 
+inline constexpr int kMaxBarrenPages = 1000;  // pages in a row that bring no id
+
 /// A listing of one type below one parent, from its first page to its last.
 struct Listing {
   ParentRef parent;
