@@ -45,9 +45,29 @@ int join(int group) {
   return group < 0 || write(group, "0", 1) == 1 ? 0 : errno;
 }
 
+/// The file by which a process joins the group of a command.
+std::string joining_file(const Command& command) {
+  return command.group + "/cgroup.procs";
+}
+
+/// What a new process tells of why it is none of the program that it was to be.
+struct Failure {
+  enum class Step { kGroup, kMemory, kProgram };
+  Step step = Step::kProgram;
+  int error = 0;
+};
+
+Error describe(const Failure& failure, const Command& command) {
+  errno = failure.error;
+  if (failure.step == Failure::Step::kGroup) return system_error(joining_file(command));
+  if (failure.step == Failure::Step::kMemory) return system_error("memory cannot be limited");
+  return system_error(command.argv.front());
+}
+
 /// What the new process does before it becomes another program: only what is allowed after fork() beside threads.
 [[noreturn]] void become(const Command& command, int group, char** argv, char** env, int output, int failure,
                          pid_t parent) {
+  Failure what;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() == parent) {  // else the parent ended before the line above
     setpgid(0, 0);
@@ -59,12 +79,16 @@ int join(int group) {
     dup2(nothing, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
-    errno = join(group);
-    if (errno == 0) errno = limit_memory(command.limits.memory);
-    if (errno == 0) execute(command.executable, argv, env);
+    if ((what.error = join(group)) != 0) {
+      what.step = Failure::Step::kGroup;
+    } else if ((what.error = limit_memory(command.limits.memory)) != 0) {
+      what.step = Failure::Step::kMemory;
+    } else {
+      execute(command.executable, argv, env);
+      what.error = errno;
+    }
   }
-  const int error = errno;
-  [[maybe_unused]] const ssize_t written = write(failure, &error, sizeof error);
+  [[maybe_unused]] const ssize_t written = write(failure, &what, sizeof what);
   _exit(127);
 }
 
@@ -77,6 +101,18 @@ int limit_memory(std::uint64_t bytes) {
 }
 
 Result<Child> Child::start(const Command& command) {
+  if (command.limits.cpu > 0 && command.group.empty()) {
+    return Error{Errc::kUnsupported, "CPU cannot be limited: there is no cgroup for it", {}, 0};
+  }
+  // Before anything runs: what was to be limited never runs without its limits.
+  const int group = command.group.empty() ? -1 : open(joining_file(command).c_str(), O_WRONLY | O_CLOEXEC);
+  if (group < 0 && !command.group.empty()) return system_error(joining_file(command));
+  auto child = start_in(command, group);
+  if (group >= 0) close(group);
+  return child;
+}
+
+Result<Child> Child::start_in(const Command& command, int group) {
   std::vector<std::string> arguments = command.argv;
   std::vector<std::string> settings;
   for (const auto& [name, value] : command.env) settings.push_back(name + "=" + value);
@@ -90,25 +126,19 @@ Result<Child> Child::start(const Command& command) {
     close(output[1]);
     return system_error("pipe");
   }
-  const int group = command.group.empty() ? -1 : open((command.group + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC);
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid == 0) {
     become(command, group, const_cast<char**>(argv.data()), const_cast<char**>(env.data()), output[1], failure[1],
            parent);
   }
-  const int fork_error = errno;
+  Failure what{Failure::Step::kProgram, errno};
   close(output[1]);
   close(failure[1]);
-  if (group >= 0) close(group);
-  int exec_error = fork_error;
-  const bool failed = pid < 0 || read(failure[0], &exec_error, sizeof exec_error) == sizeof exec_error;
+  const bool failed = pid < 0 || read(failure[0], &what, sizeof what) == sizeof what;
   close(failure[0]);
   Child child(pid, output[0]);
-  if (failed) {
-    errno = exec_error;
-    return system_error(command.argv.front());
-  }
+  if (failed) return describe(what, command);
   fcntl(child.output_, F_SETFL, O_NONBLOCK);
   return child;
 }

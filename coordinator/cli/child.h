@@ -31,7 +31,8 @@ int limit_memory(std::uint64_t bytes);
 /// through us only, and the kernel kills it when the thread that started it ends, however that happens.
 class Child {
  public:
-  /// errors   kInternalFailure: no process or pipe to be had, the executable cannot be run
+  /// errors   kInternalFailure: no process or pipe to be had, the executable cannot be run, a limit cannot be set;
+  ///          kUnsupported: a limit of CPU without a group
   static Result<Child> start(const Command& command);
 
   Child(Child&& other) noexcept
@@ -57,6 +58,7 @@ class Child {
   bool ended(int& status);
 
  private:
+  static Result<Child> start_in(const Command& command, int group);
   Child(pid_t pid, int output) : pid_(pid), output_(output) {}
 
   pid_t pid_ = -1;

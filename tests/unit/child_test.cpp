@@ -1,0 +1,101 @@
+#include "coordinator/cli/child.h"
+
+#include <poll.h>
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+using namespace muster;
+using namespace muster::cli;
+namespace fs = std::filesystem;
+
+namespace {
+
+Command shell(const std::string& script) {
+  return {"sh", {"/bin/sh", "-c", script}, {{"PATH", "/usr/bin:/bin"}}};
+}
+
+Child started(const Command& command) {
+  auto child = Child::start(command);
+  REQUIRE(child);
+  return std::move(*child);
+}
+
+template <typename Condition>
+bool eventually(Condition condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+/// The next line that it writes.
+std::string line_of(Child& child) {
+  std::string first;
+  REQUIRE(eventually([&] {
+    child.read_lines([&](std::string_view line) {
+      if (first.empty()) first = line;
+    });
+    return !first.empty();
+  }));
+  return first;
+}
+
+int wait_for(Child& child) {
+  int status = -1;
+  REQUIRE(eventually([&] { return child.ended(status); }));
+  return status;
+}
+
+/// A directory as a cgroup is one.
+struct Group {
+  Group() {
+    std::string pattern = (fs::temp_directory_path() / "muster-child-XXXXXX").string();
+    path = mkdtemp(pattern.data());
+  }
+  ~Group() { fs::remove_all(path); }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  fs::path path;
+};
+
+}  // namespace
+
+TEST_CASE("a process joins its group before it runs, and without one it is not started") {
+  const Group group;
+  Command command = shell("cat '" + (group.path / "cgroup.procs").string() + "'");
+  command.group = group.path;
+  const auto refused = Child::start(command);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find((group.path / "cgroup.procs").string() + ": No such file") != std::string::npos);
+
+  std::ofstream(group.path / "cgroup.procs").close();
+  Child child = started(command);
+  CHECK(line_of(child) == "0");
+  CHECK(wait_for(child) == 0);
+}
+
+TEST_CASE("what cannot be run or limited is told by what failed") {
+  Command command = shell("true");
+  command.limits.cpu = 0.5;  // needs a group
+  CHECK(Child::start(command).error().code == Errc::kUnsupported);
+
+  command = {"nothing", {"/nowhere/nothing"}, {}};
+  CHECK(Child::start(command).error().message == "/nowhere/nothing: No such file or directory");
+
+  const Group group;
+  command = shell("true");
+  command.group = group.path;
+  fs::create_symlink("/dev/full", group.path / "cgroup.procs");  // opens, and takes nothing
+  const auto refused = Child::start(command);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("cgroup.procs: No space left") != std::string::npos);
+}
