@@ -15,6 +15,8 @@ namespace muster::cli {
 namespace {
 
 constexpr std::size_t kLongestLine = 16 * 1024;
+constexpr int kReads = 16;        // of a turn, 4 KiB each
+constexpr int kTurnsOfRest = 16;  // the largest pipe that the kernel allows holds 1 MiB
 
 Error system_error(const std::string& what) {
   return {Errc::kInternalFailure, what + ": " + std::strerror(errno)};
@@ -151,10 +153,11 @@ Child::~Child() {
   if (output_ >= 0) close(output_);
 }
 
-void Child::read_lines(const std::function<void(std::string_view line)>& use) {
+bool Child::read_lines(const std::function<void(std::string_view line)>& use) {
   std::array<char, 4096> buffer{};
   ssize_t count = 0;
-  while (output_ >= 0 && (count = read(output_, buffer.data(), buffer.size())) > 0) {
+  int reads = 0;
+  while (output_ >= 0 && reads++ < kReads && (count = read(output_, buffer.data(), buffer.size())) > 0) {
     pending_.append(buffer.data(), static_cast<std::size_t>(count));
     std::size_t begin = 0;
     for (std::size_t end = 0; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
@@ -167,6 +170,13 @@ void Child::read_lines(const std::function<void(std::string_view line)>& use) {
     if (!pending_.empty()) use(std::exchange(pending_, {}));
     close(std::exchange(output_, -1));
   }
+  return output_ >= 0 && count > 0;
+}
+
+void Child::read_rest(const std::function<void(std::string_view line)>& use) {
+  for (int turn = 0; turn < kTurnsOfRest && read_lines(use); ++turn) {
+  }
+  if (!pending_.empty()) use(std::exchange(pending_, {}));
 }
 
 void Child::signal(int number) const {

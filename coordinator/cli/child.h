@@ -50,8 +50,12 @@ class Child {
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] int output() const { return output_; }  // readable when there is output or its end; -1 after the end
 
-  /// Calls `use` for each whole line that has come; the rest of the last line at the end of the output.
-  void read_lines(const std::function<void(std::string_view line)>& use);
+  /// Calls `use` for each whole line that has come; the rest of the last line at the end of the output. Reads 64 KiB at
+  /// most, so that who writes without end keeps nobody from other things: output() stays readable.
+  /// returns   whether it stopped at that
+  bool read_lines(const std::function<void(std::string_view line)>& use);
+  /// The same with all that a process has left that has ended: 1 MiB at most, the most that the kernel keeps of it.
+  void read_rest(const std::function<void(std::string_view line)>& use);
 
   void signal(int number) const;
   /// Whether it has ended; `status` then gets what waitpid() said.

@@ -80,7 +80,7 @@ void Supervisor::reap(Kept& kept, TimePoint now) {
   int status = 0;
   const pid_t pid = kept.child ? kept.child->pid() : -1;
   if (!kept.child || !kept.child->ended(status)) return;
-  kept.child->read_lines([&](std::string_view line) { log_(kept.command.name, line); });
+  kept.child->read_rest([&](std::string_view line) { log_(kept.command.name, line); });
   kept.child.reset();
   if (stopping_) return;
   ++kept.ends;

@@ -99,3 +99,32 @@ TEST_CASE("what cannot be run or limited is told by what failed") {
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("cgroup.procs: No space left") != std::string::npos);
 }
+
+TEST_CASE("who writes without end is read a piece at a time") {
+  Child child = started(shell("exec yes"));
+  for (int turn = 0; turn < 3; ++turn) {
+    pollfd output{child.output(), POLLIN, 0};
+    REQUIRE(poll(&output, 1, 20'000) == 1);
+    std::size_t lines = 0;
+    child.read_lines([&](std::string_view) {
+      REQUIRE(++lines <= 64 * 1024 / 2);
+      if (lines % 2048 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it writes on meanwhile
+    });
+    CHECK(lines > 0);
+  }
+}
+
+TEST_CASE("all that a process has written is read after its end") {
+  Child child = started(shell("head -c 60000 /dev/zero | tr '\\0' '\\n'; printf last"));
+  const int status = wait_for(child);
+  std::size_t lines = 0;
+  std::string last;
+  child.read_rest([&](std::string_view line) {
+    ++lines;
+    last = line;
+  });
+  CHECK(describe_exit(status) == "exited with status 0");
+  CHECK(lines == 60'001);
+  CHECK(last == "last");
+  CHECK(child.output() < 0);
+}

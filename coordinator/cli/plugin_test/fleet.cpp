@@ -45,7 +45,10 @@ void TestFleet::start() {
     }
     std::string said;
     server_->read_lines([&](std::string_view line) { said = line; });
-    if (int status = 0; server_->ended(status)) throw Stopped("nats-server " + describe_exit(status) + ": " + said);
+    if (int status = 0; server_->ended(status)) {
+      server_->read_rest([&](std::string_view line) { said = line; });
+      throw Stopped("nats-server " + describe_exit(status) + ": " + said);
+    }
     if (Clock::now() >= deadline) throw Stopped("nats-server: " + bus.error().message);
   }
   const auto subscribed = [&](const std::string& subject) { return bus_->subscribe(subject).value(); };
@@ -224,14 +227,14 @@ std::pair<int, std::string> TestFleet::shell(const Command& command) {
   if (!child) return {-1, child.error().message};
   std::string said;
   int status = 0;
-  const auto read = [&] { child->read_lines([&](std::string_view line) { said += std::string(line) + "\n"; }); };
+  const auto keep = [&](std::string_view line) { said += std::string(line) + "\n"; };
   const bool ended = until(
       [&] {
-        read();
+        child->read_lines(keep);
         return child->ended(status);
       },
       kJobDeadline);
-  read();
+  child->read_rest(keep);
   return {ended ? status : -1, ended ? said : "does not end"};
 }
 

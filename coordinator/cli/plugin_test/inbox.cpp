@@ -166,14 +166,17 @@ void TestFleet::take(Dispatch& dispatch, const JobReply& reply) {
 void TestFleet::watch() {
   std::vector<std::pair<int, std::string>> ended;
   for (auto& each : processes_) {
-    each.child.read_lines([&](std::string_view line) {
+    const auto keep = [&](std::string_view line) {
       look_for_canaries(line, "the worker's log");
       options_.log(line);
       log_.emplace_back(line);
       if (log_.size() > kLogLines) log_.erase(log_.begin(), log_.begin() + kLogLines / 2);
-    });
-    if (int status = 0; each.child.ended(status))
+    };
+    each.child.read_lines(keep);
+    if (int status = 0; each.child.ended(status)) {
+      each.child.read_rest(keep);
       ended.emplace_back(each.number, "the worker " + describe_exit(status));
+    }
   }
   for (const auto& [number, why] : ended) {
     deaths_.push_back(why);
