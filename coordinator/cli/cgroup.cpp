@@ -70,7 +70,14 @@ Result<fs::path> Cgroups::make(const ProcessLimits& limits) {
 }
 
 void Cgroups::remove(const fs::path& group) {
-  rmdir(group.c_str());
+  (void)write_file(group / "cgroup.kill", "1");  // where there is none, the end of each process is awaited
+  leaving_.push_back(group);
+  sweep();
+}
+
+bool Cgroups::sweep() {
+  std::erase_if(leaving_, [](const fs::path& group) { return rmdir(group.c_str()) == 0 || errno == ENOENT; });
+  return leaving_.empty();
 }
 
 }  // namespace muster::cli

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "coordinator/config.h"
 #include "schema/result.h"
@@ -23,14 +25,18 @@ class Cgroups {
   /// errors    kUnsupported
   Result<std::filesystem::path> make(const ProcessLimits& limits);
 
-  /// When its last process has ended.
-  static void remove(const std::filesystem::path& group);
+  /// Kills what still runs in a group, where the kernel can (Linux 5.14), and removes it, at once or at a sweep()
+  /// later: processes take a while to end.
+  void remove(const std::filesystem::path& group);
+  /// returns   whether all of those have gone
+  bool sweep();
 
  private:
   explicit Cgroups(std::filesystem::path root) : root_(std::move(root)) {}
 
   std::filesystem::path root_;
   int made_ = 0;
+  std::vector<std::filesystem::path> leaving_;  // removed as soon as they are empty
 };
 
 }  // namespace muster::cli

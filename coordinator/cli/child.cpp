@@ -147,7 +147,7 @@ Result<Child> Child::start_in(const Command& command, int group) {
 
 Child::~Child() {
   if (pid_ > 0) {
-    kill(pid_, SIGKILL);
+    signal(SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
   if (output_ >= 0) close(output_);
@@ -180,11 +180,19 @@ void Child::read_rest(const std::function<void(std::string_view line)>& use) {
 }
 
 void Child::signal(int number) const {
-  if (pid_ > 0) kill(pid_, number);
+  if (pid_ <= 0) return;
+  kill(pid_, number);
+  if (number == SIGKILL) kill(-pid_, number);
 }
 
 bool Child::ended(int& status) {
-  if (pid_ > 0 && waitpid(pid_, &status, WNOHANG) != pid_) return false;
+  if (pid_ <= 0) return true;
+  siginfo_t how{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &how, WEXITED | WNOHANG | WNOWAIT) != 0 || how.si_pid != pid_) {
+    return false;
+  }
+  kill(-pid_, SIGKILL);  // while it is a zombie: nobody else can have its number
+  waitpid(pid_, &status, 0);
   pid_ = -1;
   return true;
 }

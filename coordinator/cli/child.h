@@ -28,7 +28,8 @@ struct Command {
 int limit_memory(std::uint64_t bytes);
 
 /// A running process whose stdout and stderr we read. It is in a process group of its own, so that Ctrl-C reaches it
-/// through us only, and the kernel kills it when the thread that started it ends, however that happens.
+/// through us only, and the kernel kills it when the thread that started it ends, however that happens. What it has
+/// started is killed when it has ended, but for what has left that group.
 class Child {
  public:
   /// errors   kInternalFailure: no process or pipe to be had, the executable cannot be run, a limit cannot be set;
@@ -57,8 +58,9 @@ class Child {
   /// The same with all that a process has left that has ended: 1 MiB at most, the most that the kernel keeps of it.
   void read_rest(const std::function<void(std::string_view line)>& use);
 
+  /// SIGKILL goes to what it has started, too; of any other signal it tells them what it likes.
   void signal(int number) const;
-  /// Whether it has ended; `status` then gets what waitpid() said.
+  /// Whether it has ended; `status` then gets what waitpid() said, and what it has started is killed.
   bool ended(int& status);
 
  private:

@@ -7,6 +7,7 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "coordinator/cli/worker_command.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr Millis kSettle{200};        // after a change, for what belongs to it
 constexpr Millis kLookEvery{10'000};  // where the kernel tells nothing, such as on network file systems
+constexpr int kSweeps = 20;           // at the end, of groups whose processes were killed
+constexpr Millis kSweepEvery{10};
 constexpr std::uint32_t kChanges =
     IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_CLOSE_WRITE | IN_DELETE | IN_ATTRIB | IN_ONLYDIR;
 
@@ -31,6 +34,8 @@ PluginHost::PluginHost(std::vector<PluginEntry> entries, Supervisor::Log log)
 }
 
 PluginHost::~PluginHost() {
+  for (const auto& [pid, group] : cgroup_of_) cgroups_->remove(group);
+  for (int i = 0; cgroups_ && i < kSweeps && !cgroups_->sweep(); ++i) std::this_thread::sleep_for(kSweepEvery);
   if (inotify_ >= 0) close(inotify_);
 }
 
@@ -144,7 +149,7 @@ void PluginHost::start(Supervisor& supervisor, Group& group, Kept& kept, const P
     if (pid) {
       cgroup_of_[*pid] = command.group;
     } else {
-      Cgroups::remove(command.group);
+      cgroups_->remove(command.group);
     }
   }
   if (pid) {
@@ -164,8 +169,9 @@ void PluginHost::turn(Supervisor& supervisor, TimePoint now) {
   }
   const auto ended = supervisor.take_ended();
   for (const auto& one : ended) {
-    if (const auto group = cgroup_of_.extract(one.pid)) Cgroups::remove(group.mapped());
+    if (const auto group = cgroup_of_.extract(one.pid)) cgroups_->remove(group.mapped());
   }
+  if (cgroups_) cgroups_->sweep();
   for (Group& group : groups_) {
     for (auto& [name, kept] : group.plugins) {
       for (const auto& [pid, how] : ended) kept.keeper.ended(pid, how, now);

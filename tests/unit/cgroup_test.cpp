@@ -53,6 +53,22 @@ TEST_CASE("a delegated group is divided: one for the supervisor, one with limits
   CHECK_FALSE(fs::exists(mount.own() / "worker-3"));
 }
 
+TEST_CASE("a group is removed when the last of its processes has gone, which are killed") {
+  const Mount mount;
+  std::ofstream(mount.own() / "worker-1" / "cgroup.kill").close();
+  auto groups = Cgroups::divide(mount.path, kOwn);
+  REQUIRE(groups);
+  const auto group = groups->make({512ULL << 20, 0.5});
+  REQUIRE(group);
+  groups->remove(*group);
+  CHECK(mount.text("worker-1/cgroup.kill") == "1");
+  CHECK_FALSE(groups->sweep());  // not empty yet
+  CHECK(fs::exists(*group));
+  for (const char* file : {"cgroup.kill", "cpu.max", "memory.max"}) fs::remove(*group / file);
+  CHECK(groups->sweep());
+  CHECK_FALSE(fs::exists(*group));
+}
+
 TEST_CASE("who has no group of its own to divide is told so") {
   const Mount mount;
   CHECK(Cgroups::divide(mount.path, "12:cpu:/a\n").error().code == Errc::kUnsupported);

@@ -128,3 +128,43 @@ TEST_CASE("all that a process has written is read after its end") {
   CHECK(last == "last");
   CHECK(child.output() < 0);
 }
+
+TEST_CASE("no process that a child has started outlives it") {
+  const std::string starts = "sleep 1000 & echo $!; ";
+  const auto runs = [](const std::string& pid) {
+    std::ifstream stat("/proc/" + pid + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    const auto name_end = text.rfind(')');
+    return name_end != std::string::npos && text.at(name_end + 2) != 'Z';
+  };
+  SECTION("it is killed") {
+    Child child = started(shell(starts + "wait"));
+    const auto other = line_of(child);
+    CHECK(runs(other));
+    child.signal(SIGKILL);
+    CHECK(describe_exit(wait_for(child)) == "killed by signal 9");
+    CHECK(eventually([&] { return !runs(other); }));
+  }
+  SECTION("it ends") {
+    Child child = started(shell(starts + "exit 3"));
+    const auto other = line_of(child);
+    CHECK(describe_exit(wait_for(child)) == "exited with status 3");
+    CHECK(eventually([&] { return !runs(other); }));
+  }
+  SECTION("nobody waits for it") {
+    std::string other;
+    {
+      Child child = started(shell(starts + "wait"));
+      other = line_of(child);
+    }
+    CHECK(eventually([&] { return !runs(other); }));
+  }
+  SECTION("it is asked to end: the rest is its own to end") {
+    Child child = started(shell("trap 'kill $!; wait; exit 0' TERM; " + starts + "wait"));
+    const auto other = line_of(child);
+    child.signal(SIGTERM);
+    CHECK(describe_exit(wait_for(child)) == "exited with status 0");
+    CHECK(eventually([&] { return !runs(other); }));
+  }
+}
