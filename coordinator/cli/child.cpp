@@ -42,6 +42,24 @@ void execute(int descriptor, char** argv, char** env) {
   fexecve(descriptor, argv, env);
 }
 
+std::vector<std::string> environment_block(const Environment& env) {
+  std::vector<std::string> block;
+  block.reserve(env.size());
+  for (const auto& [name, value] : env) block.push_back(name + "=" + value);
+  return block;
+}
+
+Error no_group() {
+  return {Errc::kUnsupported, "CPU cannot be limited: there is no cgroup for it", {}, 0};
+}
+
+/// Limits what this process may write to in memory; 0 or errno.
+int limit_memory(std::uint64_t bytes) {
+  // What is private and writable. RLIMIT_AS would also count what a process merely has mapped.
+  const rlimit limit{bytes, bytes};
+  return bytes == 0 || setrlimit(RLIMIT_DATA, &limit) == 0 ? 0 : errno;
+}
+
 /// Moves this process into a group; 0 or errno.
 int join(int group) {
   return group < 0 || write(group, "0", 1) == 1 ? 0 : errno;
@@ -96,16 +114,21 @@ Error describe(const Failure& failure, const Command& command) {
 
 }  // namespace
 
-int limit_memory(std::uint64_t bytes) {
-  // What is private and writable. RLIMIT_AS would also count what a process merely has mapped.
-  const rlimit limit{bytes, bytes};
-  return bytes == 0 || setrlimit(RLIMIT_DATA, &limit) == 0 ? 0 : errno;
+Error replace_process(Command command) {
+  if (command.limits.cpu > 0) return no_group();
+  if (const int error = limit_memory(command.limits.memory); error != 0) {
+    return describe({Failure::Step::kMemory, error}, command);
+  }
+  std::vector<std::string> settings = environment_block(command.env);
+  const std::vector<char*> argv = pointers(command.argv);
+  const std::vector<char*> env = pointers(settings);
+  std::signal(SIGPIPE, SIG_DFL);
+  execute(command.executable, const_cast<char**>(argv.data()), const_cast<char**>(env.data()));
+  return describe({Failure::Step::kProgram, errno}, command);
 }
 
 Result<Child> Child::start(const Command& command) {
-  if (command.limits.cpu > 0 && command.group.empty()) {
-    return Error{Errc::kUnsupported, "CPU cannot be limited: there is no cgroup for it", {}, 0};
-  }
+  if (command.limits.cpu > 0 && command.group.empty()) return no_group();
   // Before anything runs: what was to be limited never runs without its limits.
   const int group = command.group.empty() ? -1 : open(joining_file(command).c_str(), O_WRONLY | O_CLOEXEC);
   if (group < 0 && !command.group.empty()) return system_error(joining_file(command));
@@ -116,8 +139,7 @@ Result<Child> Child::start(const Command& command) {
 
 Result<Child> Child::start_in(const Command& command, int group) {
   std::vector<std::string> arguments = command.argv;
-  std::vector<std::string> settings;
-  for (const auto& [name, value] : command.env) settings.push_back(name + "=" + value);
+  std::vector<std::string> settings = environment_block(command.env);
   const std::vector<char*> argv = pointers(arguments);
   const std::vector<char*> env = pointers(settings);
   std::array<int, 2> output{};

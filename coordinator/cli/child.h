@@ -23,9 +23,9 @@ struct Command {
   std::string group{};            // directory of the cgroup that it joins; empty: that of this process
 };
 
-/// Limits what this process may write to in memory. Async-signal-safe.
-/// returns   0 or errno
-int limit_memory(std::uint64_t bytes);
+/// Becomes what is to be started, in place of this process; `group` does not count.
+/// returns   why not, as Child::start() says it
+Error replace_process(Command command);
 
 /// A running process whose stdout and stderr we read. It is in a process group of its own, so that Ctrl-C reaches it
 /// through us only, and the kernel kills it when the thread that started it ends, however that happens. What it has

@@ -1,10 +1,6 @@
-#include <unistd.h>
-
-#include <cerrno>
-#include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <ostream>
+#include <utility>
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -72,17 +68,8 @@ int run_up(Session& session, bool once) {
 
 /// Becomes the plugin: returns only when that fails.
 int become_worker(Session& session, Command command) {
-  const std::string executable = command.argv.front();
-  if (const int error = limit_memory(command.limits.memory); error != 0) {
-    return refuse(session, std::string("memory cannot be limited: ") + std::strerror(error), 1);
-  }
-  for (const auto& [name, value] : command.env) setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> argv;
-  for (std::string& argument : command.argv) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  std::signal(SIGPIPE, SIG_DFL);
-  execv(argv.front(), argv.data());
-  return refuse(session, executable + " cannot be started: " + std::strerror(errno), 1);
+  const std::string name = command.name;
+  return refuse(session, name + " cannot be started: " + replace_process(std::move(command)).message, 1);
 }
 
 /// What `muster worker` is asked for besides how a worker is started.

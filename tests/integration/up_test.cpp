@@ -259,6 +259,29 @@ TEST_CASE("jobs that wait for slots get more workers") {
   CHECK(up.wait() == 0);
 }
 
+TEST_CASE("a worker that muster becomes has the environment of one that muster starts") {
+  const Place place;
+  const fs::path plugin = place.tree().parent_path() / "plugin";
+  std::ofstream(plugin) << "#!/bin/sh\nenv\necho arguments: \"$@\"\n";
+  fs::permissions(plugin, fs::perms::owner_all);
+  setenv("MUSTER_NATS_CREDS", "/its/own.creds", 1);
+  const Answer answer = place.muster("worker '" + plugin.string() + "' --nats nats://127.0.0.1:1");
+  unsetenv("MUSTER_NATS_CREDS");
+  INFO(answer.err);
+  CHECK(answer.status == 0);
+  CHECK(answer.out.find("MUSTER_NATS_URL=nats://127.0.0.1:1\n") != std::string::npos);
+  CHECK(answer.out.find("PATH=") != std::string::npos);
+  CHECK(answer.out.find("--creds /its/own.creds") != std::string::npos);
+  CHECK(answer.out.find("MUSTER_NATS_CREDS=") == std::string::npos);  // it was for muster itself
+
+  const fs::path text = place.tree().parent_path() / "text";
+  std::ofstream(text) << "no program";
+  fs::permissions(text, fs::perms::owner_all);
+  const Answer refused = place.muster("worker '" + text.string() + "'");
+  CHECK(refused.status == 1);
+  CHECK(refused.err == "muster: worker text cannot be started: " + text.string() + ": Exec format error\n");
+}
+
 TEST_CASE("a folder of plugins is started by up, too") {
   const Place place;
   const fs::path folder = place.tree().parent_path() / "plugins";
