@@ -22,7 +22,9 @@ bool PluginKeeper::may_start(const Edition& edition) const {
 }
 
 void PluginKeeper::leave(Seat& seat) {
-  if (seat.process) leaving_.push_back({seat.process->pid, TimePoint::max(), false, seat.process->killed});
+  if (const auto& process = seat.process) {
+    leaving_.push_back({process->pid, TimePoint::max(), false, process->killed && process->told});
+  }
   seat.process.reset();
 }
 
@@ -142,7 +144,9 @@ TimePoint PluginKeeper::next_due() const {
     if (!*edition || !may_start(**edition)) continue;
     for (const Seat& seat : (*edition)->seats) {
       if (!seat.process) due = std::min(due, seat.restarts.next_start());
-      if (edition == &next_ && seat.process) due = std::min(due, seat.process->started + kAcceptPatience);
+      if (edition == &next_ && seat.process && !seat.process->accepted) {
+        due = std::min(due, seat.process->started + kAcceptPatience);
+      }
     }
   }
   for (const Leaving& one : leaving_) {

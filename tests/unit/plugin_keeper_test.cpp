@@ -318,3 +318,50 @@ TEST_CASE("a worker that nobody hears any more is killed after 5 s and started a
     CHECK(said.back() == "did not answer any more: killed; starts again in 200 ms");
   }
 }
+
+TEST_CASE("who is accepted is not waited for, however long the others of the new version take") {
+  Plugin plugin(2);
+  plugin.keeper.want("v1");
+  plugin.turn();
+  plugin.keeper.accepted(1);
+  plugin.keeper.accepted(2);
+  plugin.keeper.want("v2");
+  REQUIRE(plugin.turn() == Pids{3, 4});
+  plugin.keeper.accepted(3);
+  plugin.clock.advance(Millis{89'000});
+  plugin.end(4);
+  CHECK(plugin.keeper.next_due() == plugin.clock.now() + Millis{200});
+  plugin.clock.advance(Millis{1000});
+  REQUIRE(plugin.turn() == Pids{5});
+  CHECK(plugin.keeper.next_due() == plugin.clock.now() + Millis{90'000});
+  CHECK(plugin.turn().empty());
+  CHECK(plugin.drained.empty());
+  plugin.keeper.accepted(5);
+  plugin.turn();
+  CHECK(plugin.drained == Pids{1, 2});
+}
+
+TEST_CASE("who is to leave before it could be killed as lost is killed when it does not drain") {
+  Plugin plugin;
+  const pid_t one = plugin.serve("v1");
+  plugin.keeper.lost(one, plugin.clock.now());
+  plugin.clock.advance(Millis{5000});
+  plugin.keeper.lost(one, plugin.clock.now());
+  SECTION("decide() has not been asked") {
+    plugin.keeper.remove();
+    plugin.turn();
+    CHECK(plugin.drained == Pids{one});
+    CHECK(plugin.killed.empty());
+    plugin.clock.advance(Millis{12'000});
+    CHECK(plugin.keeper.next_due() <= plugin.clock.now());
+  }
+  SECTION("it has") {
+    plugin.turn();
+    CHECK(plugin.killed == Pids{one});
+    plugin.keeper.remove();
+  }
+  plugin.turn();
+  plugin.clock.advance(Millis{12'000});
+  plugin.turn();
+  CHECK(plugin.killed == Pids{one});
+}
