@@ -21,15 +21,42 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "muster-plugin-";
 
-/// What a list of checksums says, none when there is no list.
-Result<std::optional<Checksums>> read_checksums(const fs::path& path) {
-  std::error_code error;
-  if (!fs::exists(path, error)) return std::optional<Checksums>();
-  if (fs::file_size(path, error) > kMaxChecksumBytes && !error) {
-    return Error{Errc::kLimit, std::string(kChecksums) + " is larger than 1 MiB"};
+// Whatever has the name by now: it is neither waited for nor does it become our terminal.
+constexpr int kOpen = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+
+Error bad_list(Errc code, const std::string& what) {
+  return {code, std::string(kChecksums) + " " + what, {}, 0};
+}
+
+/// All that an open file holds, or a byte more than `limit` of it.
+Result<std::string> text_of(int descriptor, std::size_t limit) {
+  std::string text(limit + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t count = read(descriptor, text.data() + size, text.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return bad_list(Errc::kAccessDenied, std::string("cannot be read: ") + std::strerror(errno));
+    if (count == 0) break;
+    size += static_cast<std::size_t>(count);
   }
-  const auto text = read_file(path);
-  if (!text) return Error{text.error().code, std::string(kChecksums) + " " + text.error().message};
+  text.resize(size);
+  return text;
+}
+
+/// What a list of checksums says, none when there is no list. Whatever else is in its place is an error: only who has
+/// taken the list away has files started that nobody verified.
+Result<std::optional<Checksums>> read_checksums(const fs::path& path) {
+  const int descriptor = open(path.c_str(), kOpen | O_NOFOLLOW);
+  if (descriptor < 0 && errno == ENOENT) return std::optional<Checksums>();
+  if (descriptor < 0 && errno == ELOOP) {
+    return bad_list(Errc::kAccessDenied, "is a link, and must be a regular file");
+  }
+  if (descriptor < 0) return bad_list(Errc::kAccessDenied, std::string("cannot be opened: ") + std::strerror(errno));
+  const OpenFile file(descriptor);
+  if (!S_ISREG(file.status().st_mode)) return bad_list(Errc::kAccessDenied, "is no regular file");
+  const auto text = text_of(descriptor, kMaxChecksumBytes);
+  if (!text) return text.error();
+  if (text->size() > kMaxChecksumBytes) return bad_list(Errc::kLimit, "is larger than 1 MiB");
   auto sums = parse_checksums(*text);
   if (!sums) return sums.error();
   return std::optional(std::move(*sums));
@@ -82,16 +109,22 @@ std::string plugin_name(std::string_view name) {
 PluginFolder::PluginFolder(std::string path, Verify verify)
     : path_(fs::absolute(path).lexically_normal()), verify_(verify) {}
 
-const PluginFile& PluginFolder::look(const std::string& name, const struct stat& status) {
+const PluginFile& PluginFolder::look(const std::string& name, const Entry& entry) {
   PluginFile& seen = seen_[name];
-  if (seen.file && seen.file->is(status)) return seen;
-  seen = {name, fs::path(path_) / name, {}, {}, false, nullptr};
-  const int descriptor = open(seen.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (entry.trouble.empty() && seen.file && seen.file->is(entry.status)) return seen;
+  seen = {name, fs::path(path_) / name, {}, entry.trouble, false, nullptr};
+  if (!entry.trouble.empty()) return seen;
+  const int descriptor = open(seen.path.c_str(), kOpen);
   if (descriptor < 0) {
     seen.refusal = std::string("it cannot be read: ") + std::strerror(errno);
     return seen;
   }
-  seen.file = std::make_shared<OpenFile>(descriptor);
+  auto file = std::make_shared<OpenFile>(descriptor);
+  if (!S_ISREG(file->status().st_mode)) {
+    seen.refusal = "it is no regular file any more";
+    return seen;
+  }
+  seen.file = std::move(file);
   if (auto sum = sha256_of(descriptor, kMaxPluginBytes)) {
     seen.version = std::move(*sum);
   } else {
@@ -100,22 +133,34 @@ const PluginFile& PluginFolder::look(const std::string& name, const struct stat&
   return seen;
 }
 
-Result<PluginFolder::Listing> PluginFolder::read() {
+Result<std::map<std::string, PluginFolder::Entry>> PluginFolder::entries() const {
   std::error_code error;
-  fs::directory_iterator entries(path_, error);
+  fs::directory_iterator names(path_, error);
   if (error) return Error{Errc::kNotFound, path_ + " cannot be read: " + error.message()};
-  std::map<std::string, struct stat> there;
-  for (; entries != fs::directory_iterator(); entries.increment(error)) {
-    std::string name = entries->path().filename();
-    struct stat status {};
-    if (!is_plugin_name(name) || stat(entries->path().c_str(), &status) != 0) continue;
-    if (S_ISREG(status.st_mode) && access(entries->path().c_str(), X_OK) == 0) there.emplace(std::move(name), status);
+  std::map<std::string, Entry> found;
+  for (; names != fs::directory_iterator(); names.increment(error)) {
+    const std::string name = names->path().filename();
+    if (!is_plugin_name(name)) continue;
+    Entry entry;
+    const bool known = stat(names->path().c_str(), &entry.status) == 0;
+    if (known && !S_ISREG(entry.status.st_mode)) continue;
+    if (!known || access(names->path().c_str(), X_OK) != 0) {
+      if (errno == ENOENT || (known && errno == EACCES)) continue;  // gone, a link to nothing, not executable
+      entry.trouble = std::string("it cannot be looked at: ") + std::strerror(errno);
+    }
+    found.emplace(name, std::move(entry));
   }
   if (error) return Error{Errc::kNotFound, path_ + " cannot be read: " + error.message()};
-  if (there.size() > kMaxPlugins) {
+  if (found.size() > kMaxPlugins) {
     return Error{Errc::kLimit, path_ + " has more than " + std::to_string(kMaxPlugins) + " executables"};
   }
-  std::erase_if(seen_, [&](const auto& one) { return there.count(one.first) == 0; });
+  return found;
+}
+
+Result<PluginFolder::Listing> PluginFolder::read() {
+  const auto found = entries();
+  if (!found) return found.error();
+  std::erase_if(seen_, [&](const auto& one) { return found->count(one.first) == 0; });
 
   Listing listing;
   const auto sums = read_checksums(fs::path(path_) / kChecksums);
@@ -125,8 +170,8 @@ Result<PluginFolder::Listing> PluginFolder::read() {
     listing.fault = "checksums are required, and there is no " + std::string(kChecksums) +
                     ": make it with `sha256sum muster-plugin-* > " + std::string(kChecksums) + "`";
   }
-  for (const auto& [name, status] : there) {
-    PluginFile file = look(name, status);
+  for (const auto& [name, entry] : *found) {
+    PluginFile file = look(name, entry);
     if (file.refusal.empty() && !listing.fault.empty()) file.refusal = listing.fault;
     if (file.refusal.empty() && *sums) verify_file(file, **sums);
     listing.files.push_back(std::move(file));

@@ -28,6 +28,8 @@ class OpenFile {
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   [[nodiscard]] int descriptor() const { return descriptor_; }
+  /// As it was when it was opened.
+  [[nodiscard]] const struct stat& status() const { return opened_; }
   /// Whether `status` is of this file as it was when it was opened.
   [[nodiscard]] bool is(const struct stat& status) const;
   /// Whether it was written, or anything else was done to it, since it was opened.
@@ -67,7 +69,14 @@ class PluginFolder {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  const PluginFile& look(const std::string& name, const struct stat& status);
+  /// What was found behind a name.
+  struct Entry {
+    struct stat status {};
+    std::string trouble;  // why nothing is known of it; empty: an executable
+  };
+  /// errors   kNotFound, kLimit
+  Result<std::map<std::string, Entry>> entries() const;
+  const PluginFile& look(const std::string& name, const Entry& entry);
 
   std::string path_;
   Verify verify_;

@@ -143,3 +143,47 @@ TEST_CASE("nothing may be started where checksums are required and missing, or n
   CHECK(lenient.read()->fault.find("SHA256SUMS:1: ") == 0);
   CHECK_FALSE(lenient.read()->files.at(0).refusal.empty());
 }
+
+TEST_CASE("a list of checksums that is not a file of its own is none that is missing") {
+  const Folder folder;
+  folder.put("a", "abc");
+  PluginFolder reader(folder.path, Verify::kIfListed);
+  CHECK(reader.read()->fault.empty());
+  const auto list = folder.path / kChecksums;
+  const auto fault = [&] {
+    const auto listing = reader.read();
+    CHECK(listing->files.at(0).refusal == listing->fault);
+    return listing->fault;
+  };
+  SECTION("a link to nothing") {
+    fs::create_symlink("nowhere", list);
+    CHECK(fault() == "SHA256SUMS is a link, and must be a regular file");
+  }
+  SECTION("a link to a list") {
+    folder.put("list", kAbc + "  a\n", fs::perms::owner_read);
+    fs::create_symlink("list", list);
+    CHECK(fault() == "SHA256SUMS is a link, and must be a regular file");
+  }
+  SECTION("a folder") {
+    fs::create_directory(list);
+    CHECK(fault() == "SHA256SUMS is no regular file");
+  }
+  SECTION("a pipe") {
+    REQUIRE(mkfifo(list.c_str(), 0600) == 0);
+    CHECK(fault() == "SHA256SUMS is no regular file");
+  }
+  SECTION("larger than any") {
+    folder.put("SHA256SUMS", std::string(kMaxChecksumBytes + 1, '#'), fs::perms::owner_all);
+    CHECK(fault() == "SHA256SUMS is larger than 1 MiB");
+  }
+}
+
+TEST_CASE("a name that leads nowhere is no plugin, one that cannot be looked at is told") {
+  const Folder folder;
+  fs::create_symlink("nowhere", folder.path / "a");
+  fs::create_symlink("b", folder.path / "b");
+  PluginFolder reader(folder.path, Verify::kIfListed);
+  CHECK(Folder::tell(reader) == Lines{"b: it cannot be looked at: Too many levels of symbolic links"});
+  folder.put("c", "abc");
+  CHECK(reader.read()->files.at(1).refusal.empty());
+}
