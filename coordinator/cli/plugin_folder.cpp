@@ -28,6 +28,30 @@ Error bad_list(Errc code, const std::string& what) {
   return {code, std::string(kChecksums) + " " + what, {}, 0};
 }
 
+/// Why a file or folder is not only root's and that of the user that runs this, with what to do; empty: it is.
+std::string foreign_owner(const struct stat& status, const std::string& path) {
+  if (status.st_uid == 0 || status.st_uid == geteuid()) return {};
+  return "belongs to user " + std::to_string(status.st_uid) + ", neither root nor the one that runs this: `chown " +
+         (S_ISLNK(status.st_mode) ? "-h " : "") + "root " + path + "`";
+}
+
+/// Why others can change it, or else its owner.
+std::string exposure(const struct stat& status, const std::string& path) {
+  if (auto owner = foreign_owner(status, path); !owner.empty()) return owner;
+  const bool sticky = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0;  // each can replace its own only
+  if ((status.st_mode & S_IWOTH) == 0 || sticky) return {};
+  return "can be written by everybody: `chmod o-w " + path + "`";
+}
+
+/// The same of a plugin that was opened, and of the link that leads to it.
+std::string exposure(const PluginFile& file) {
+  struct stat link {};
+  const bool is_link = lstat(file.path.c_str(), &link) == 0 && S_ISLNK(link.st_mode);
+  std::string why = is_link ? foreign_owner(link, file.path) : "";
+  if (why.empty()) why = exposure(file.file->status(), file.path);
+  return why.empty() ? why : "it " + why;
+}
+
 /// All that an open file holds, or a byte more than `limit` of it.
 Result<std::string> text_of(int descriptor, std::size_t limit) {
   std::string text(limit + 1, '\0');
@@ -54,6 +78,7 @@ Result<std::optional<Checksums>> read_checksums(const fs::path& path) {
   if (descriptor < 0) return bad_list(Errc::kAccessDenied, std::string("cannot be opened: ") + std::strerror(errno));
   const OpenFile file(descriptor);
   if (!S_ISREG(file.status().st_mode)) return bad_list(Errc::kAccessDenied, "is no regular file");
+  if (const auto why = exposure(file.status(), path); !why.empty()) return bad_list(Errc::kAccessDenied, why);
   const auto text = text_of(descriptor, kMaxChecksumBytes);
   if (!text) return text.error();
   if (text->size() > kMaxChecksumBytes) return bad_list(Errc::kLimit, "is larger than 1 MiB");
@@ -93,6 +118,15 @@ bool OpenFile::touched() const {
   if (fstat(descriptor_, &now) != 0) return true;
   now.st_ctim = opened_.st_ctim;  // which changes, too, when another file takes its name
   return !is(now);
+}
+
+bool unchanged(const PluginFile& file) {
+  if (!file.file) return true;
+  if (file.verified) {
+    const auto sum = sha256_of(file.file->descriptor(), kMaxPluginBytes);
+    if (!sum || *sum != file.version) return false;
+  }
+  return !file.file->touched();
 }
 
 bool is_plugin_name(std::string_view name) {
@@ -162,9 +196,15 @@ Result<PluginFolder::Listing> PluginFolder::read() {
   if (!found) return found.error();
   std::erase_if(seen_, [&](const auto& one) { return found->count(one.first) == 0; });
 
+  struct stat folder {};
+  if (stat(path_.c_str(), &folder) != 0) {
+    return Error{Errc::kNotFound, path_ + " cannot be read: " + std::strerror(errno)};
+  }
   Listing listing;
   const auto sums = read_checksums(fs::path(path_) / kChecksums);
-  if (!sums) {
+  if (auto why = exposure(folder, path_); !why.empty()) {
+    listing.fault = "the folder " + why;
+  } else if (!sums) {
     listing.fault = sums.error().message;
   } else if (!*sums && verify_ == Verify::kRequired) {
     listing.fault = "checksums are required, and there is no " + std::string(kChecksums) +
@@ -173,6 +213,7 @@ Result<PluginFolder::Listing> PluginFolder::read() {
   for (const auto& [name, entry] : *found) {
     PluginFile file = look(name, entry);
     if (file.refusal.empty() && !listing.fault.empty()) file.refusal = listing.fault;
+    if (file.refusal.empty()) file.refusal = exposure(file);
     if (file.refusal.empty() && *sums) verify_file(file, **sums);
     listing.files.push_back(std::move(file));
   }

@@ -50,18 +50,22 @@ struct PluginFile {
   std::shared_ptr<const OpenFile> file;  // what was read: executed itself where it is verified
 };
 
+/// Whether it is what it was when it was found. Reads a file again whose checksum is listed: times can be set back.
+bool unchanged(const PluginFile& file);
+
 inline constexpr std::size_t kMaxPlugins = 256;                  // of a folder
 inline constexpr std::uint64_t kMaxPluginBytes = 1ULL << 30;     // of a file
 inline constexpr std::uintmax_t kMaxChecksumBytes = 1ULL << 20;  // of the list
 
-/// The executables of a folder. Reads a file again only when it was touched. Thread: one.
+/// The executables of a folder. Refuses what others than root and the user that runs this could have put there. Reads a
+/// file again only when it was touched. Thread: one.
 class PluginFolder {
  public:
   PluginFolder(std::string path, Verify verify);
 
   struct Listing {
     std::vector<PluginFile> files;  // by name
-    std::string fault;              // why none may be started: checksums that are missing or cannot be read
+    std::string fault;              // why none may be started: of the checksums, or of the folder as a whole
   };
   /// errors   kNotFound: it is no folder that can be read; kLimit: more than kMaxPlugins executables
   Result<Listing> read();

@@ -126,10 +126,18 @@ void PluginHost::tell(Kept& kept) {
   for (const std::string& notice : kept.keeper.take_notices()) log_("worker " + plugin_name(kept.file.name), notice);
 }
 
+bool PluginHost::may_run(const PluginFile& file, TimePoint now) {
+  const std::pair turn(file.file.get(), now);
+  if (file.verified && read_again_ == turn) return !file.file->touched();
+  const bool good = unchanged(file);
+  if (good) read_again_ = turn;
+  return good;
+}
+
 void PluginHost::start(Supervisor& supervisor, Group& group, Kept& kept, const PluginKeeper::Start& start,
                        TimePoint now) {
   const PluginFile& file = kept.versions.at(start.version);
-  if (file.file && file.file->touched()) {
+  if (!may_run(file, now)) {
     look_at_ = std::min(look_at_, now + kSettle);
     kept.keeper.not_started(start, "its file is being changed", now);
     return;

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/cli/cgroup.h"
@@ -94,11 +95,14 @@ class PluginHost {
   void look_into(Group& group);
   void take(Group& group, PluginFile file);
   void tell(Kept& kept);
+  /// Whether a file is what was found; large ones are read once for all starts of a turn.
+  bool may_run(const PluginFile& file, TimePoint now);
   void start(Supervisor& supervisor, Group& group, Kept& kept, const PluginKeeper::Start& start, TimePoint now);
 
   std::vector<Group> groups_;
   std::optional<Cgroups> cgroups_;
   std::map<pid_t, std::string> cgroup_of_;
+  std::pair<const OpenFile*, TimePoint> read_again_;  // by may_run(), in which turn
   Supervisor::Log log_;
   int inotify_ = -1;
   TimePoint look_at_;

@@ -1,6 +1,7 @@
 #include "coordinator/cli/plugin_folder.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -186,4 +187,65 @@ TEST_CASE("a name that leads nowhere is no plugin, one that cannot be looked at 
   CHECK(Folder::tell(reader) == Lines{"b: it cannot be looked at: Too many levels of symbolic links"});
   folder.put("c", "abc");
   CHECK(reader.read()->files.at(1).refusal.empty());
+}
+
+TEST_CASE("nothing is started that everybody can write") {
+  const Folder folder;
+  folder.put("a", "abc", fs::perms::owner_all | fs::perms::group_write);
+  folder.put("b", "abc", fs::perms::owner_all | fs::perms::others_write);
+  PluginFolder reader(folder.path, Verify::kIfListed);
+  const auto refusal = [&](const char* name) {
+    return " can be written by everybody: `chmod o-w " + (folder.path / name).string() + "`";
+  };
+  CHECK(Folder::tell(reader) == Lines{"a", "b: it" + refusal("b")});
+
+  chmod(folder.path.c_str(), 0777);
+  CHECK(reader.read()->fault == "the folder can be written by everybody: `chmod o-w " + folder.path.string() + "`");
+  CHECK(reader.read()->files.at(0).refusal == reader.read()->fault);
+  chmod(folder.path.c_str(), 01777);  // where nobody can replace what is another's
+  CHECK(reader.read()->fault.empty());
+
+  folder.put("SHA256SUMS", kAbc + "  a\n" + kAbc + "  b\n", fs::perms::owner_all | fs::perms::others_write);
+  CHECK(reader.read()->fault == "SHA256SUMS" + refusal("SHA256SUMS"));
+  chmod((folder.path / "SHA256SUMS").c_str(), 0664);
+  chmod((folder.path / "b").c_str(), 0775);
+  CHECK(Folder::tell(reader) == Lines{"a", "b"});
+}
+
+TEST_CASE("nothing is started that belongs to another user than root and who runs it") {
+  if (geteuid() != 0) return;  // only root can give files away
+  constexpr uid_t kNobody = 65534;
+  const Folder folder;
+  for (const char* name : {"a", "b", "target"}) folder.put(name, "abc");
+  fs::create_symlink("a", folder.path / "link");
+  PluginFolder reader(folder.path, Verify::kIfListed);
+  const auto refusal = [&](const fs::path& path, const std::string& command = "chown") {
+    return " belongs to user 65534, neither root nor the one that runs this: `" + command + " root " + path.string() +
+           "`";
+  };
+  const auto give_away = [](const fs::path& path) { REQUIRE(lchown(path.c_str(), kNobody, kNobody) == 0); };
+  give_away(folder.path / "b");
+  give_away(folder.path / "link");
+  CHECK(Folder::tell(reader) == Lines{"a", "b: it" + refusal(folder.path / "b"),
+                                      "link: it" + refusal(folder.path / "link", "chown -h"), "target"});
+  folder.put("SHA256SUMS", kAbc + "  a\n", fs::perms::owner_read);
+  give_away(folder.path / "SHA256SUMS");
+  CHECK(reader.read()->fault == "SHA256SUMS" + refusal(folder.path / "SHA256SUMS"));
+  give_away(folder.path);
+  CHECK(reader.read()->fault == "the folder" + refusal(folder.path));
+}
+
+TEST_CASE("what was verified is not started when it is other than that, whatever its times say") {
+  const Folder folder;
+  folder.put("a", "abc");
+  folder.put("SHA256SUMS", kAbc + "  a\n", fs::perms::owner_read);
+  PluginFolder reader(folder.path, Verify::kIfListed);
+  const auto file = reader.read()->files.at(0);
+  REQUIRE(file.verified);
+  CHECK(unchanged(file));
+  const auto written = fs::last_write_time(file.path);
+  folder.put("a", "abd");
+  fs::last_write_time(file.path, written);
+  CHECK_FALSE(unchanged(file));
+  CHECK(Folder::tell(reader) == Lines{"a: its checksum is not the one in SHA256SUMS"});
 }
