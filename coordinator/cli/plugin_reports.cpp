@@ -10,6 +10,7 @@
 #include <spdlog/logger.h>
 
 #include "coordinator/cli/output.h"
+#include "coordinator/supervision.h"
 
 namespace muster::cli {
 namespace {
@@ -19,6 +20,7 @@ constexpr Millis kSoon{1000};          // while something depends on the answer
 constexpr Millis kScaling{2000};       // where the number of workers depends on it
 constexpr Millis kPatience{1000};      // for one answer
 constexpr Millis kAnswerless{30'000};  // then nobody is waited for any more
+constexpr Millis kGrace{10'000};       // of what may pass
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -30,7 +32,26 @@ const char* state_name(PluginKeeper::State state) {
   return kNames.at(static_cast<std::size_t>(state));
 }
 
+/// Who is refused for want of room cannot tell by how much.
+std::string room() {
+  return "; a coordinator keeps reports of " + std::to_string(kMaxSupervisors) + " supervisors and " +
+         std::to_string(kMaxSupervisedPlugins) + " plugins, " + std::to_string(kMaxSupervisionBytes >> 10U) +
+         " KiB in all and half of that from one";
+}
+
 }  // namespace
+
+std::string ReportTrouble::heard(const std::optional<Error>& error, TimePoint now) {
+  if (!error) {
+    since_.reset();
+    return std::exchange(told_, {}).empty() ? "" : "a coordinator takes the reports of plugins again";
+  }
+  if (!since_) since_ = now;
+  if (may_pass(*error) && now - *since_ < kGrace) return {};
+  std::string text = "no coordinator takes the reports of plugins: " + error->message;
+  if (error->code == Errc::kLimit) text += room();
+  return std::exchange(told_, text) == text ? "" : text;
+}
 
 Json supervise_request(const std::string& supervisor, const std::string& host,
                        const std::vector<PluginHost::Plugin>& plugins) {
@@ -70,33 +91,41 @@ std::vector<WorkerNews> worker_news(const Json& answer) {
   return all;
 }
 
-PluginReports::PluginReports(const Config& config, std::function<void()> wake)
+PluginReports::PluginReports(const Config& config, std::function<void()> wake, Supervisor::Log log)
     : host_(host_name()),
       supervisor_(host_ + ":" + std::to_string(getpid())),
       wake_(std::move(wake)),
+      log_(std::move(log)),
       answered_(std::chrono::steady_clock::now()),
       thread_([this, config](const std::stop_token& stop) { talk(stop, config); }) {}
 
 PluginReports::~PluginReports() = default;
 
+Result<Json> PluginReports::ask(std::unique_ptr<Client>& client, const Config& config, const Json& request) {
+  if (!client) {
+    NatsOptions nats = config.nats;
+    nats.name = "muster supervisor";
+    auto made = NatsClient::connect(nats, config.prefix, kPatience, std::make_shared<spdlog::logger>("supervisor"));
+    if (!made) return made.error();
+    client = std::move(*made);
+  }
+  const auto answer = client->ask("supervise", request);
+  if (!answer) return answer.error();
+  auto parsed = Json::parse(*answer, nullptr, false);
+  if (!parsed.is_object()) return Error{Errc::kMalformed, "the answer is no JSON object", {}, 0};
+  return parsed;
+}
+
 void PluginReports::talk(const std::stop_token& stop, const Config& config) {
-  NatsOptions nats = config.nats;
-  nats.name = "muster supervisor";
   std::unique_ptr<Client> client;
   while (true) {
     std::unique_lock lock(mutex_);
     if (!news_.wait(lock, stop, [this] { return request_.has_value(); })) return;
     const Json request = *std::exchange(request_, std::nullopt);
     lock.unlock();
-    if (!client) {
-      auto made = NatsClient::connect(nats, config.prefix, kPatience, std::make_shared<spdlog::logger>("supervisor"));
-      if (!made) continue;
-      client = std::move(*made);
-    }
-    const auto answer = client->ask("supervise", request);
-    if (!answer) continue;
+    auto answer = ask(client, config, request);
     lock.lock();
-    answer_ = Json::parse(*answer, nullptr, false);
+    answer_ = std::move(answer);
     lock.unlock();
     wake_();
   }
@@ -106,9 +135,13 @@ void PluginReports::take_answer(PluginHost& host, TimePoint now) {
   std::unique_lock lock(mutex_);
   const auto answer = std::exchange(answer_, std::nullopt);
   lock.unlock();
-  if (answer && answer->is_object()) {
+  if (answer) {
+    const std::string news = trouble_.heard(*answer ? std::nullopt : std::optional(answer->error()), now);
+    if (!news.empty()) log_("supervisor", news);
+  }
+  if (answer && *answer) {
     answered_ = now;
-    for (const WorkerNews& worker : worker_news(*answer)) host.heard(worker, now);
+    for (const WorkerNews& worker : worker_news(**answer)) host.heard(worker, now);
   } else if (now - answered_ >= kAnswerless) {
     host.trust(now - kAnswerless);
   }

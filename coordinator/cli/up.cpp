@@ -143,7 +143,8 @@ int supervise(const UpOptions& options, Config config, PluginHost& host, Screen&
   }
   say_what_runs(screen, config);
   FirstRun first(config, screen, [&] { supervisor.wake(); });
-  PluginReports reports(config, [&] { supervisor.wake(); });
+  PluginReports reports(
+      config, [&] { supervisor.wake(); }, make_log(screen));
   bool shown = false;
   int status = 0;
   while (!supervisor.stop_asked()) {

@@ -35,7 +35,8 @@ int host_plugins(PluginEntry entry, const Config& config, Screen& screen) {
   }
   Supervisor supervisor(log);
   if (host.changes() >= 0) supervisor.watch(host.changes());
-  PluginReports reports(config, [&] { supervisor.wake(); });
+  PluginReports reports(
+      config, [&] { supervisor.wake(); }, log);
   while (!supervisor.stop_asked()) {
     if (supervisor.take_reload()) host.reload();
     host.turn(supervisor, steady_clock::now());
