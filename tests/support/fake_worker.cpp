@@ -235,12 +235,13 @@ void FakeWorker::take_job(const Job& job, const std::string& reply) {
     send_reply(job, reply, Busy{});
   } else if (std::holds_alternative<Hold>(behaviour)) {
     send_reply(job, reply, Accepted{});
-    held_.push_back({job, reply});
+    held_.push_back(
+        {job, reply, false, is_mutation(job.operation) ? std::nullopt : std::optional(system_.answer(job))});
   } else if (auto* result = std::get_if<JobResult>(&behaviour)) {
     send_reply(job, reply, std::move(*result));
   } else if (is_mutation(job.operation)) {
     send_reply(job, reply, Accepted{});
-    held_.push_back({job, reply, true});
+    held_.push_back({job, reply, true, {}});
   } else {
     send_reply(job, reply, system_.answer(job));
   }
@@ -250,7 +251,7 @@ void FakeWorker::begin_change(const Job& job, const std::string& reply) {
   auto behaviour = on_go ? on_go(job) : Behaviour();
   if (std::holds_alternative<Silent>(behaviour)) return;
   if (std::holds_alternative<Hold>(behaviour)) {
-    held_.push_back({job, reply});
+    held_.push_back({job, reply, false, {}});
     return;
   }
   auto* given = std::get_if<JobResult>(&behaviour);
@@ -258,10 +259,12 @@ void FakeWorker::begin_change(const Job& job, const std::string& reply) {
 }
 
 void FakeWorker::release() {
-  for (const auto& held : std::exchange(held_, {})) {
-    const bool change = is_mutation(held.job.operation);
-    send_reply(held.job, held.reply, change ? system_.change(held.job) : system_.answer(held.job),
-               change ? bus_->inbox() + ".ack" : std::string());
+  for (auto& held : std::exchange(held_, {})) {
+    if (held.seen) {
+      send_reply(held.job, held.reply, std::move(*held.seen));
+    } else {
+      send_reply(held.job, held.reply, system_.change(held.job), bus_->inbox() + ".ack");
+    }
   }
 }
 

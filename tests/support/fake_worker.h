@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -64,7 +65,8 @@ class FakeWorker {
   /// Takes what has come, and sends a heartbeat when it is time; whether there was anything of it.
   bool turn();
   [[nodiscard]] TimePoint next_due() const;
-  /// Answers what is held.
+  /// Does the changes that are held, and answers them; what else is held is answered with what was there when the job
+  /// was taken, so that an observation can arrive after what has changed since.
   void release();
   void send_reply(const Job& job, const std::string& reply, decltype(JobReply::body) body,
                   const std::string& ack_to = {});
@@ -100,7 +102,8 @@ class FakeWorker {
   struct Held {
     Job job;
     std::string reply;
-    bool claimed = false;  // a change that waits for its `go`
+    bool claimed = false;           // a change that waits for its `go`
+    std::optional<JobResult> seen;  // the answer of what is no change
   };
   void on_control(const Control& control, const std::string& reply);
   void take_job(const Job& job, const std::string& reply);
