@@ -151,7 +151,7 @@ Fleet::Fault Fleet::check_inventory() {
 
 Fleet::Fault Fleet::check_events() {
   std::uint64_t last = 0;
-  std::size_t vanished = 0;
+  std::map<std::pair<std::string, std::string>, std::size_t> vanished;  // how often, by type and native id
   std::string gone;
   std::set<std::string> there;  // resource ids
   std::map<std::string, std::string> told;
@@ -168,17 +168,20 @@ Fleet::Fault Fleet::check_events() {
       if (event.what == "resource.created") there.insert(event.subject);
       const bool missing = before.ends_with("resource.vanished");  // what is managed stays in the list until then
       if (event.what == "resource.vanished" || (event.what == "resource.deleted" && !missing)) {
-        ++vanished;
         const auto data = Json::parse(event.data);
+        ++vanished[{data.at("type"), data.at("native_id")}];
         gone += " " + data.value("native_id", "") + "(" + data.value("reason", "") + before + ")";
         if (there.erase(event.subject) == 0) return event.what + " after" + before + ": " + event.data;
       }
       before += " " + event.what;
     }
   }
-  const auto removals = cloud_.removals() + objects_.removals();
-  if (vanished > removals) {
-    return fmt::format("{} resources vanished, {} were ever removed:{}", vanished, removals, gone);
+  for (const auto& [which, times] : vanished) {
+    const auto& [type, id] = which;
+    const auto removals = cloud_.removals(type, id) + objects_.removals(type, id);
+    if (times > removals) {
+      return fmt::format("{} {} vanished {} times and was removed {} times; gone:{}", type, id, times, removals, gone);
+    }
   }
   std::size_t things = 0;
   for (const auto& [type, all] : cloud_.types()) things += all.size();
@@ -264,29 +267,38 @@ Fleet::Fault Fleet::check_reports() {
 
 /// Nothing is there twice, and what belongs to nobody was told as failed.
 Fleet::Fault Fleet::check_owners() {
-  std::set<std::pair<std::string, std::string>> failed;  // stack-name, and the action that failed
-  std::set<std::string> lied_of;                         // what is there of it is nobody's fault
+  // The last command of which a step failed, by stack-name: what is there of it may belong to nobody when it was made
+  // by then; and the last one of which a replacement failed, or a liar told something: then it may be there twice.
+  std::map<std::string, std::string> failed, may_double;
   for (const auto& row : must(store_->commands({}, 1000))) {
     const auto plan = CommandPlan::parse(must(store_->command(row.id))->plan);
     for (const auto& each : must(store_->operations(row.id))) {
       const auto& step = plan->steps.at(each.step);
-      if (each.state != "done") failed.emplace(step.stack + "-" + step.name, step_action_name(step.action));
-      if (says(each, kLie)) lied_of.insert(step.stack + "-" + step.name);
+      const auto note = [&](std::map<std::string, std::string>& last) {
+        auto& command = last[step.stack + "-" + step.name];
+        command = std::max(command, row.id.value);
+      };
+      if (each.state != "done") note(failed);
+      if ((each.state != "done" && step.action == StepAction::kReplace) || says(each, kLie)) note(may_double);
     }
   }
   std::map<std::string, std::string> living;  // name: id
   for (const auto& [type, things] : objects_.types()) {
     for (const auto& [id, object] : things) {
       const auto name = object.properties["name"].get<std::string>();
+      const auto maker = parsed(object.key)->command.value;
       const auto [first, alone] = living.emplace(name, id);
-      if (!alone && !failed.contains({name, "replace"}) && !lied_of.contains(name))
-        return fmt::format("doubled: {}, made with {}, and {}, made with {}, are {}", first->second,
-                           things.at(first->second).key, id, object.key, name);
+      if (!alone) {
+        const auto& other = things.at(first->second).key;
+        if (may_double[name] < std::min(maker, parsed(other)->command.value)) {
+          return fmt::format("doubled: {}, made with {}, and {}, made with {}, are {}", first->second, other, id,
+                             object.key, name);
+        }
+      }
       const auto row = must(store_->one("cloud", type, id));
       if (!row) return "made and not known: " + id;
       if (row->managed) continue;
-      const bool told = std::ranges::any_of(failed, [&](const auto& each) { return each.first == name; });
-      if (!told) return "left behind: " + id + " is " + name + ", and nobody was told";
+      if (failed[name] < maker) return "left behind: " + id + " is " + name + ", and nobody was told";
     }
   }
   return std::nullopt;
@@ -299,6 +311,7 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
   must(store_->of_stack(stack, {}, [&](const ManagedView& row) {
     owned[std::string(row.name)] = {std::string(row.type), std::string(row.native_id)};
   }));
+  std::map<std::string, const Objects::Object*> there;  // by name
   for (const auto& resource : request["stacks"][0]["resources"]) {
     const auto& name = resource["name"].get_ref<const std::string&>();
     const auto own = owned.extract(name);
@@ -307,9 +320,23 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
     const auto& things = objects_.types().at(type);
     const auto thing = things.find(id);
     if (thing == things.end()) return "declared and not there: " + stack + "-" + name + " is " + id;
+    there[name] = &thing->second;
     for (const auto& [property, value] : resource["properties"].items()) {
       if (!value.is_null() && thing->second.properties.value(property, Json()) != value) {
         return id + " is declared as " + resource.dump() + " and is " + thing->second.properties.dump();
+      }
+    }
+  }
+  for (const auto& resource : request["stacks"][0]["resources"]) {
+    for (const auto& hole : resource.value("holes", Json::array())) {
+      const auto& part = hole["parts"][0];  // the only one: it is all of the property
+      const auto& user = there.at(resource["name"])->properties;
+      const auto& used = there.at(part["resource"])->properties;
+      const auto found = user.value(Json::json_pointer(hole["pointer"].get<std::string>()), Json());
+      const auto& wanted = used[part["path"].get<std::string>()];
+      if (found != wanted) {
+        return fmt::format("{} refers to {} where {} is declared, of {}: {}", user.dump(), found.dump(), wanted.dump(),
+                           part.dump(), resource.dump());
       }
     }
   }

@@ -19,14 +19,19 @@ void Cloud::add(const std::string& type, const std::string& id, Thing thing) {
 
 void Cloud::remove(const std::string& type, const std::string& id) {
   if (types_[type].erase(id) == 0) return;
-  ++removals_;
+  ++removals_[{type, id}];
   if (type != "SIM::Box") return;
   auto& items = types_["SIM::Item"];
   for (auto it = items.begin(); it != items.end();) {
     const bool inside = it->second.parent == id;
-    removals_ += inside ? 1 : 0;
+    if (inside) ++removals_[{"SIM::Item", it->first}];
     it = inside ? items.erase(it) : std::next(it);
   }
+}
+
+std::size_t Cloud::removals(const std::string& type, const std::string& id) const {
+  const auto found = removals_.find({type, id});
+  return found == removals_.end() ? 0 : found->second;
 }
 
 std::string Cloud::any(const std::string& type) {

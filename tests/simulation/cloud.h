@@ -30,8 +30,8 @@ class Cloud {
   [[nodiscard]] const std::map<std::string, Things>& types() const { return types_; }
   /// Whether a thing of that type and id has ever existed.
   [[nodiscard]] bool ever(const std::string& type, const std::string& id) const { return ever_.contains({type, id}); }
-  /// How often things were removed: no more can have vanished.
-  [[nodiscard]] std::size_t removals() const { return removals_; }
+  /// How often a thing was removed: it cannot have vanished more often.
+  [[nodiscard]] std::size_t removals(const std::string& type, const std::string& id) const;
   [[nodiscard]] static Json properties(const std::string& type, const std::string& id, const Thing& thing);
 
   /// A plugin that serves this cloud, as well as the weather lets it.
@@ -51,7 +51,7 @@ class Cloud {
   Splitmix random_;
   std::map<std::string, Things> types_{{"SIM::Box", {}}, {"SIM::Item", {}}, {"SIM::Note", {}}};
   std::set<std::pair<std::string, std::string>> ever_;
-  std::size_t removals_ = 0;
+  std::map<std::pair<std::string, std::string>, std::size_t> removals_;  // by type and id
   std::size_t next_id_ = 0;
 };
 

@@ -330,26 +330,28 @@ Fleet::Fault Fleet::look() {
   return "no run is complete though the world stands still: " + must(store_->runs({}, 1)).front().report;
 }
 
-Fleet::Fault Fleet::apply(const Json& request, int more) {
+Fleet::Fault Fleet::apply(const Json& request, Left left, int more) {
   const auto number = ask("apply", request);
   if (auto fault = pass([&] { return answers_.contains(number); }, kLimit, "the answer to an apply")) return fault;
   const auto answer = answers_[number];
   if (!answer.contains("command")) {
     // What a step that failed has left, or a liar, is nobody's, and may be another than what is declared now.
     const auto said = answer.dump();
-    const auto left = said.find(" is there and is another");
-    if (left == std::string::npos || more == 0) return "an apply in a quiet world is refused: " + said;
-    const auto begin = said.rfind(' ', left - 1) + 1;
-    objects_.erase("SIM::Named", said.substr(begin, left - begin));
+    const auto end = said.find(" is there and is another");
+    if (end == std::string::npos || left == Left::kTold || more == 0) {
+      return "an apply in a quiet world is refused: " + said;
+    }
+    const auto begin = said.rfind(' ', end - 1) + 1;
+    objects_.erase("SIM::Named", said.substr(begin, end - begin));
     if (auto fault = look()) return fault;
-    return apply(request, more - 1);
+    return apply(request, left, more - 1);
   }
   if (answer["command"].is_null()) return std::nullopt;
   if (auto fault = pass([&] { return all_ended(); }, kLimit, "the end of the last commands")) return fault;
   const auto command = must(store_->command(CommandId(answer["command"].get<std::string>())));
   if (!command) return "a command was promised, and is not there: " + answer.dump();
   if (command->state == "complete") return std::nullopt;
-  if (more > 0) return apply(request, more - 1);
+  if (more > 0) return apply(request, left, more - 1);
   std::string said = "an apply in a quiet world ends as " + command->state + ":";
   for (const auto& operation : must(store_->operations(command->id))) {
     if (operation.state != "done") said += " " + operation.code + " " + operation.message + ";";
@@ -398,9 +400,9 @@ Fleet::Fault Fleet::run() {
   for (const auto& wish : wishes_) {
     if (wish.kind == Wish::Kind::kApply) last[wish.stack] = reconciled(wish.request);
   }
-  const auto all_as_declared = [&]() -> Fault {
+  const auto all_as_declared = [&](Left left) -> Fault {
     for (const auto& [stack, request] : last) {
-      if (auto fault = apply(request)) return fault;
+      if (auto fault = apply(request, left)) return fault;
     }
     if (auto fault = look()) return fault;
     for (const auto& [stack, request] : last) {
@@ -408,13 +410,13 @@ Fleet::Fault Fleet::run() {
     }
     return std::nullopt;
   };
-  if (auto fault = all_as_declared()) return fault;
+  if (auto fault = all_as_declared(Left::kTidied)) return fault;
   for (const auto& [stack, request] : last) {
-    if (auto fault = apply(destroyed(stack))) return fault;
+    if (auto fault = apply(destroyed(stack), Left::kTold)) return fault;
     if (auto fault = check_destroyed(stack)) return fault;
   }
   if (auto fault = look()) return fault;
-  if (auto fault = all_as_declared()) return fault;  // nothing of what was before stands in its way
+  if (auto fault = all_as_declared(Left::kTold)) return fault;  // nothing of what was before stands in its way
   if (auto fault = check_reports()) return fault;
   if (auto fault = check_owners()) return fault;
   return check_events();

@@ -93,7 +93,7 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
     }
     const auto thing = things.find(known->second);
     if (thing != things.end()) return answer(Mutation(resource(thing->first, thing->second)), host);
-    ++removals_;  // answered as it was, it is gone since: the fleet sees it go once more
+    count_removal(request.type, known->second);  // answered as it was, it is gone since: the fleet sees it go once more
     return answer(Mutation(made_.at(request.idempotency_key)), host);
   }
   const auto serial = std::to_string(++serial_);
@@ -164,7 +164,7 @@ Result<Mutation> Objects::remove(const DeleteRequest& request, Host& host) {
   if (request.precondition == Precondition{} && !fault_) fault_ = request.native_id + " was deleted unseen";
   book(std::move(entry), host);
   things.erase(found);
-  ++removals_;
+  count_removal(request.type, request.native_id);
   return answer(Mutation::deleted(), host);
 }
 
@@ -184,6 +184,11 @@ bool Objects::at_rest() const {
   return std::ranges::all_of(requests_, [&](const auto& each) { return each.second.ready_at <= clock_.now(); });
 }
 
+std::size_t Objects::removals(const std::string& type, const std::string& id) const {
+  const auto found = removals_.find({type, id});
+  return found == removals_.end() ? 0 : found->second;
+}
+
 void Objects::edit() {
   const std::string type = random_->below(2) == 0 ? "SIM::Object" : "SIM::Named";
   auto& things = types_[type];
@@ -191,15 +196,15 @@ void Objects::edit() {
   const auto thing = std::next(things.begin(), static_cast<std::ptrdiff_t>(random_->below(things.size())));
   if (!seen(thing->second)) return;
   if (random_->below(4) == 0) {
+    count_removal(type, thing->first);
     things.erase(thing);
-    ++removals_;
   } else {
     thing->second.properties["size"] = random_->below(5);
   }
 }
 
 void Objects::erase(const std::string& type, const std::string& id) {
-  if (types_[type].erase(id) > 0) ++removals_;
+  if (types_[type].erase(id) > 0) count_removal(type, id);
 }
 
 void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host& host) {

@@ -69,7 +69,8 @@ class Objects {
   [[nodiscard]] const std::map<std::string, Things>& types() const { return types_; }
   [[nodiscard]] const std::vector<Entry>& books() const { return books_; }
   [[nodiscard]] bool ever(const std::string& type, const std::string& id) const { return ever_.contains({type, id}); }
-  [[nodiscard]] std::size_t removals() const { return removals_; }
+  /// How often a thing was removed: it cannot have vanished more often.
+  [[nodiscard]] std::size_t removals(const std::string& type, const std::string& id) const;
   [[nodiscard]] bool seen(const Object& object) const { return object.ready_at <= clock_.now(); }
   /// Nothing that has begun is still to show, whether anybody asks for it or not.
   [[nodiscard]] bool at_rest() const;
@@ -92,6 +93,7 @@ class Objects {
   [[nodiscard]] Result<Mutation> answer(Mutation done, Host& host);
   void die(Host& host, bool kept);
   void book(Entry entry, const Host& host);
+  void count_removal(const std::string& type, const std::string& id) { ++removals_[{type, id}]; }
   [[nodiscard]] Resource resource(const std::string& id, const Object& object) const;
   [[nodiscard]] bool happens(int thousandths) { return random_->below(1000) < static_cast<std::uint64_t>(thousandths); }
   [[nodiscard]] Mutation begin(const std::string& type, const std::string& id, std::optional<Error> fails);
@@ -108,7 +110,7 @@ class Objects {
   std::map<std::string, Entry::Act> acts_;  // by key
   std::set<std::pair<std::string, std::string>> ever_;
   bool lied_to_ = false;
-  std::size_t removals_ = 0;
+  std::map<std::pair<std::string, std::string>, std::size_t> removals_;  // by type and id
   std::size_t serial_ = 0;
   std::optional<std::string> fault_;
 };
