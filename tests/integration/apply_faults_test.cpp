@@ -1,7 +1,5 @@
 // Changes while everything dies: workers, the coordinator, the bus, calls. The fake cloud's own count tells the truth.
 
-#include <sqlite3.h>
-
 #include <atomic>
 #include <fstream>
 #include <map>
@@ -12,46 +10,19 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "support/fake_cloud.h"
 #include "support/live_fleet.h"
 
-using muster::test::LiveFleet;
+using namespace muster::test;
 using Json = nlohmann::json;
 
 namespace {
 
+constexpr int kLayers = 20;  // of the graph that is applied
+
 int wanted() {
   const char* given = std::getenv("MUSTER_APPLY_RESOURCES");
   return given == nullptr ? 120 : std::atoi(given);
-}
-
-/// First columns of the rows of a query on the cloud's own books.
-std::vector<std::string> books(const std::string& file, const std::string& sql) {
-  sqlite3* database = nullptr;
-  std::vector<std::string> rows;
-  REQUIRE(sqlite3_open(file.c_str(), &database) == SQLITE_OK);
-  sqlite3_busy_timeout(database, 10'000);
-  sqlite3_stmt* statement = nullptr;
-  REQUIRE(sqlite3_prepare_v2(database, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK);
-  while (sqlite3_step(statement) == SQLITE_ROW) {
-    rows.emplace_back(reinterpret_cast<const char*>(sqlite3_column_text(statement, 0)));
-  }
-  sqlite3_finalize(statement);
-  sqlite3_close(database);
-  return rows;
-}
-
-/// A graph of depth 20: each refers to one of the layer before.
-std::string graph(int count, int size) {
-  std::string text = "stack: big\nresources:\n";
-  const int layer = std::max(1, count / 20);
-  for (int i = 0; i < count; ++i) {
-    const auto name = "r" + std::to_string(i);
-    text += "  - {name: " + name + ", type: \"FAKE::Cloud::Thing0\", target: cloud, properties: {name: " + name +
-            ", size: " + std::to_string(size);
-    if (i >= layer) text += ", owner: \"${resource:r" + std::to_string(i - layer) + ".id}\"";
-    text += "}}\n";
-  }
-  return text;
 }
 
 // More workers than kills of one: who ends five times within a minute is not started again.
@@ -108,22 +79,18 @@ TEST_CASE("no double, no orphan, and each command ends, whatever dies meanwhile"
     }
     return 99;
   };
-  const std::string doubles =
-      "SELECT name FROM objects WHERE NOT deleted AND NOT computed GROUP BY name HAVING count(*) > 1";
-  const std::string there = "SELECT name FROM objects WHERE NOT deleted AND NOT computed";
-
-  std::ofstream(file) << graph(count, 1);
+  std::ofstream(file) << things(count, 1, kLayers);
   CHECK(until_complete({"apply", file, "--yes", "-o", "json", "--timeout", "20s"}) < 30);
-  CHECK(books(state, doubles).empty());
-  CHECK(books(state, there).size() == static_cast<std::size_t>(count));
+  CHECK(doubled(state).empty());
+  CHECK(written(state).size() == static_cast<std::size_t>(count));
 
-  std::ofstream(file) << graph(count, 2);
+  std::ofstream(file) << things(count, 2, kLayers);
   CHECK(until_complete({"apply", file, "--yes", "-o", "json", "--timeout", "20s"}) < 30);
   CHECK(books(state, "SELECT name FROM objects WHERE NOT deleted AND json_extract(properties, '$.size') <> 2").empty());
 
-  std::ofstream(file) << graph(count / 2, 2);
+  std::ofstream(file) << things(count / 2, 2, kLayers);
   CHECK(until_complete({"apply", file, "--yes", "-o", "json", "--timeout", "20s"}) < 30);
-  CHECK(books(state, there).size() == static_cast<std::size_t>(count / 2));
+  CHECK(written(state).size() == static_cast<std::size_t>(count / 2));
   reaper.request_stop();
   reaper.join();
 
@@ -131,13 +98,9 @@ TEST_CASE("no double, no orphan, and each command ends, whatever dies meanwhile"
   REQUIRE(fleet.eventually([&] { return fleet.discover()["state"] == "complete"; }));
   std::set<std::string> managed;
   for (const auto& row : fleet.resources({"--managed"})) managed.insert(row["native_id"]);
-  const auto ids = books(state, "SELECT native_id FROM objects WHERE NOT deleted AND NOT computed");
-  CHECK(managed == std::set<std::string>(ids.begin(), ids.end()));
+  CHECK(managed == written(state));
   CHECK(fleet.json({"apply", file, "--plan"})["summary"]["unchanged"] == count / 2);
   // Each change was made once: nothing was created that some later step had to clean up.
-  CHECK(books(state,
-              "SELECT idempotency_key FROM calls WHERE operation = 'create' AND outcome LIKE 'applied%' "
-              "GROUP BY idempotency_key HAVING count(*) > 1")
-            .empty());
+  CHECK(doubled(state).empty());
   for (const auto& each : fleet.json({"commands"})) CHECK(each["finished_at"].is_string());
 }

@@ -1,8 +1,6 @@
 // A create, and a process that is killed or stopped at each point of it, from the command's acceptance to the
 // acknowledgement of the result. Each way to strike has a fleet of its own; they wait a lot, so they go side by side.
 
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -23,6 +21,7 @@
 
 #include "schema/codec.h"
 #include "schema/subjects.h"
+#include "support/fake_cloud.h"
 #include "support/parts_fleet.h"
 #include "worker_sdk/bus/nats_handles.h"
 
@@ -35,7 +34,6 @@ using std::chrono::steady_clock;
 namespace {
 
 constexpr char kType[] = "FAKE::Cloud::Thing0";
-constexpr char kObjects[] = "SELECT native_id FROM objects WHERE NOT deleted AND NOT computed";
 constexpr auto kLook = 10ms;     // between two looks at the fake cloud's books
 constexpr auto kAsk = 200ms;     // between two questions to the coordinator
 constexpr auto kAnswer = 2s;     // for a question that is asked again
@@ -207,14 +205,14 @@ class Trial : public PartsFleet {
     accept();
     until("the call begins", [&] { return !books("SELECT outcome FROM calls WHERE outcome = 'begun'").empty(); });
     strike();
-    expect(books(kObjects).empty(), "the moment has passed: it acted");
+    expect(books(test::kObjects).empty(), "the moment has passed: it acted");
     heal();
   }
 
   /// The object is there, nobody but the plugin knows.
   void acted() {
     accept();
-    until("the object is made", [&] { return !books(kObjects).empty(); });
+    until("the object is made", [&] { return !books(test::kObjects).empty(); });
     strike();
     observer_.listen(0ms);
     expect(observer_.results[target()] == 0, "the moment has passed: it answered");
@@ -246,7 +244,7 @@ class Trial : public PartsFleet {
 
   void answer_to_stopped_coordinator() {
     accept();
-    until("the object is made", [&] { return !books(kObjects).empty(); });
+    until("the object is made", [&] { return !books(test::kObjects).empty(); });
     pause_coordinator();
     observer_.listen(0ms);
     expect(observer_.results[target()] == 0, "the moment has passed: it answered");
@@ -318,12 +316,9 @@ class Trial : public PartsFleet {
       accept();
       expect(outcome() == "complete", "the second command failed, too");
     }
-    const auto there = books(kObjects);
+    const auto there = books(test::kObjects);
     expect(there.size() == 1, std::to_string(there.size()) + " objects are there");
-    expect(books("SELECT idempotency_key FROM calls WHERE operation = 'create' AND outcome LIKE 'applied%' "
-                 "GROUP BY 1 HAVING count(*) > 1")
-               .empty(),
-           "a create was applied twice");
+    expect(test::doubled(books_of(*point_)).empty(), "a create was applied twice");
     const auto run = discover({"--target", target(), "--timeout", "60s"});
     expect(run["state"] == "complete", "discovery: " + run.dump());
     std::vector<std::string> known;
@@ -374,20 +369,7 @@ class Trial : public PartsFleet {
 
   /// First columns of the rows of a query on the fake cloud's books of this point; none before there are books.
   [[nodiscard]] std::vector<std::string> books(const std::string& sql) const {
-    sqlite3* database = nullptr;
-    std::vector<std::string> rows;
-    if (sqlite3_open_v2(books_of(*point_).c_str(), &database, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK) {
-      sqlite3_busy_timeout(database, 10'000);
-      sqlite3_stmt* statement = nullptr;
-      if (sqlite3_prepare_v2(database, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK) {
-        while (sqlite3_step(statement) == SQLITE_ROW) {
-          rows.emplace_back(reinterpret_cast<const char*>(sqlite3_column_text(statement, 0)));
-        }
-      }
-      sqlite3_finalize(statement);
-    }
-    sqlite3_close(database);
-    return rows;
+    return test::books(books_of(*point_), sql);
   }
 
   /// Results that some worker keeps until a coordinator has them.
