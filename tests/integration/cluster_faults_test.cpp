@@ -1,65 +1,32 @@
 // A fleet on three servers with JetStream, of which one goes: killed, or asked to leave.
 
-#include <fstream>
-
 #include <catch2/catch.hpp>
 
-#include "support/fake_cloud.h"
+#include "support/loaded_fleet.h"
 #include "support/nats_cluster.h"
-#include "support/parts_fleet.h"
 
 using namespace muster::test;
 using Json = nlohmann::json;
 
 namespace {
 
-constexpr int kThings = 40;
 constexpr std::size_t kWide = 1500;
 constexpr char kStream[] = "MUSTER_EVENTS";
 
-class ClusterFleet : public PartsFleet {
+class ClusterFleet : public LoadedFleet {
  public:
   ClusterFleet() {
     where_ = {"--nats", cluster.url()};
     REQUIRE(eventually([&] { return jetstream_works(); }));
     configure(
         "discovery: {interval: 0s}\ntargets:\n"
-        "  - {name: cloud, namespace: FAKE, config: {resources: 0, latency_ms: 100, state: " +
+        "  - {name: cloud, namespace: FAKE, config: {resources: 0, latency_ms: 400, state: " +
         state() +
         "}}\n"
         "  - {name: wide, namespace: FAKE, config: {resources: " +
         std::to_string(kWide) + ", page: 50, list_properties: false, latency_ms: 300}}\n");
     for (int i = 0; i < 3; ++i) add_worker({"fake", "--slots", "2"});
     leader();
-    std::ofstream(stack()) << things(kThings, 1);
-  }
-
-  /// An apply and a discovery are under way, and some of both is done: the coordinator has both questions.
-  void load() {
-    discover_ = begin({"discover", "--wait", "--target", "wide", "-o", "json"});
-    REQUIRE(eventually([&] { return user_run_reads(); }));
-    apply_ = begin({"apply", stack(), "--yes", "-o", "json"});
-    REQUIRE(eventually([&] { return written(state()).size() >= 5; }));
-  }
-
-  /// Both have ended well, and what is known is what is there.
-  void check() {
-    const auto applied = Json::parse(finish(apply_).out, nullptr, false);
-    const auto discovered = Json::parse(finish(discover_).out, nullptr, false);
-    INFO(log());
-    REQUIRE(applied.is_object());
-    CHECK(applied["state"] == "complete");
-    REQUIRE(discovered.is_object());
-    CHECK(discovered["state"] == "complete");
-    CHECK(doubled(state()).empty());
-    CHECK(written(state()).size() == static_cast<std::size_t>(kThings));
-    CHECK(discover({"--timeout", "60s"})["state"] == "complete");
-    std::set<std::string> managed, wide;
-    for (const auto& row : resources({"--managed"})) CHECK(managed.insert(row["native_id"]).second);
-    for (const auto& row : resources({"--target", "wide"})) CHECK(wide.insert(row["native_id"]).second);
-    CHECK(managed == written(state()));
-    CHECK(wide.size() == kWide);
-    CHECK(all_alive());
   }
 
   /// The stream has each event of the store, once, in order.
@@ -127,10 +94,6 @@ class ClusterFleet : public PartsFleet {
     }
     return bytes;
   }
-  [[nodiscard]] std::string state() const { return (directory() / "state.db").string(); }
-  [[nodiscard]] std::string stack() const { return (directory() / "stack.yaml").string(); }
-
-  Task apply_, discover_;
 };
 
 }  // namespace
@@ -140,7 +103,8 @@ TEST_CASE("the server that leads the event stream is killed under an apply and a
   fleet.load();
   auto& leader = fleet.leader();
   leader.kill();
-  fleet.check();
+  CHECK_FALSE(fleet.applied());  // it was under way
+  fleet.check_end(kWide);
   leader.start();
   fleet.check_stream();
 }
@@ -149,8 +113,9 @@ TEST_CASE("a server goes into lame-duck mode under an apply and a discovery") {
   ClusterFleet fleet;
   fleet.load();
   auto& leader = fleet.leader();
-  leader.lame_duck();
-  fleet.check();
+  CHECK_FALSE(fleet.applied());  // it is under way
+  leader.lame_duck();            // returns when it has ended
+  fleet.check_end(kWide);
   leader.start();
   fleet.check_stream();
 }

@@ -3,12 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include <catch2/catch.hpp>
 
-#include "support/fake_cloud.h"
-#include "support/parts_fleet.h"
+#include "support/loaded_fleet.h"
 #include "support/tcp_link.h"
 
 using namespace muster::test;
@@ -16,52 +14,31 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr int kThings = 40;
 constexpr std::size_t kWide = 600;
 
 /// Targets of the pool `site`, whose workers stand at the far end.
-class SiteFleet : public PartsFleet {
+class SiteFleet : public LoadedFleet {
  public:
-  using PartsFleet::PartsFleet;
+  using LoadedFleet::LoadedFleet;
 
   void begin_fleet() {
     const std::string site = ", namespace: FAKE, pool: site, config: {latency_ms: 400, ";
     configure("discovery: {interval: 0s}\ntargets:\n  - {name: cloud" + site + "resources: 0, state: " + state() +
               "}}\n  - {name: wide" + site + "resources: " + std::to_string(kWide) +
               ", page: 25, list_properties: false}}\n");
-    std::ofstream(stack()) << things(kThings, 1, 20);
   }
 
   /// While a change and a discovery of the site are under way, its link goes and comes back.
   template <typename Cut, typename Restore>
   void lose_the_site(std::size_t workers, Cut cut, Restore restore) {
-    const auto run = begin({"discover", "--wait", "--target", "wide", "-o", "json"});
-    REQUIRE(eventually([&] { return user_run_reads(); }));
-    const auto apply = begin({"apply", stack(), "--yes", "-o", "json"});
-    REQUIRE(eventually([&] { return written(state()).size() >= 5; }));
+    load();
     cut();
     REQUIRE(eventually([&] { return active_at_site() == 0; }));
-    CHECK(written(state()).size() < static_cast<std::size_t>(kThings));  // it is not over yet
+    CHECK_FALSE(applied());  // it is not over yet
     restore();
     REQUIRE(eventually([&] { return active_at_site() == workers; }));
-
-    const auto applied = Json::parse(finish(apply).out, nullptr, false);
-    const auto discovered = Json::parse(finish(run).out, nullptr, false);
-    INFO(log());
-    REQUIRE(applied.is_object());
-    CHECK(applied["state"] == "complete");
-    REQUIRE(discovered.is_object());
-    CHECK(discovered["state"] == "complete");
-    CHECK(doubled(state()).empty());
-    CHECK(written(state()).size() == static_cast<std::size_t>(kThings));
-    CHECK(discover({"--timeout", "60s"})["state"] == "complete");
-    std::set<std::string> managed, wide;
-    for (const auto& row : resources({"--managed"})) CHECK(managed.insert(row["native_id"]).second);
-    for (const auto& row : resources({"--target", "wide"})) CHECK(wide.insert(row["native_id"]).second);
-    CHECK(managed == written(state()));
-    CHECK(wide.size() == kWide);
+    check_end(kWide);
     CHECK(events(0, "resource.vanished").empty());
-    CHECK(all_alive());
   }
 
   [[nodiscard]] std::size_t active_at_site() const {
@@ -69,10 +46,6 @@ class SiteFleet : public PartsFleet {
     return static_cast<std::size_t>(std::ranges::count_if(
         workers, [](const Json& worker) { return worker["pool"] == "site" && worker["state"] == "active"; }));
   }
-
- private:
-  [[nodiscard]] std::string state() const { return (directory() / "state.db").string(); }
-  [[nodiscard]] std::string stack() const { return (directory() / "stack.yaml").string(); }
 };
 
 /// Two workers behind a leaf node.
