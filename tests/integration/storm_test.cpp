@@ -67,11 +67,10 @@ class Storm : public PartsFleet {
 
   /// When all are there again, what is known becomes what there is, and everything that was begun has ended.
   void settle() {
-    while (apply_.process > 0 || discover_.process > 0) {
-      reap(apply_);
-      reap(discover_);
-      std::this_thread::sleep_for(50ms);
-    }
+    REQUIRE(eventually([&] {
+      const bool applied = reap(apply_), discovered = reap(discover_);
+      return applied && discovered;
+    }));
     std::ofstream(stack()) << things(kThings, 9);
     REQUIRE(eventually([&] {
       const auto answer = json({"apply", stack(), "--yes", "--timeout", "60s"});
@@ -85,8 +84,12 @@ class Storm : public PartsFleet {
     CHECK(known({"--target", "db", "--type", "PG::Table"}) ==
           set_of(postgres_sql("SELECT 'postgres.load.' || tablename FROM pg_tables WHERE schemaname = 'load'")));
     CHECK(json({"apply", stack(), "--plan", "--timeout", "60s"})["summary"]["unchanged"] == kThings);
-    for (const auto& command : json({"commands"})) CHECK(command["finished_at"].is_string());
-    for (const auto& run : json({"runs"})) CHECK(run["finished_at"].is_string());
+    for (const char* list : {"commands", "runs"}) {
+      INFO(list);
+      const auto all = json({list});
+      REQUIRE_FALSE(all.empty());
+      for (const auto& each : all) CHECK(each["finished_at"].is_string());
+    }
     CHECK(all_alive());
     std::printf("%d strikes, %d applies, %d discoveries, %d tables\n", strikes_, applies_, discoveries_, tables_);
   }

@@ -20,6 +20,7 @@ TEST_CASE_METHOD(CommandsFixture, "an answer that is lost makes no second object
       return FakeWorker::Silent{};
     };
     CHECK(apply(stack({box("a")}))["state"] == "complete");
+    CHECK(lost > 1);  // an answer was lost, and another attempt made
   }
   SECTION("it did it, and answered that it may have failed") {
     worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
@@ -28,6 +29,7 @@ TEST_CASE_METHOD(CommandsFixture, "an answer that is lost makes no second object
       return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
     };
     CHECK(apply(stack({box("a")}))["state"] == "complete");
+    CHECK(lost > 1);  // an answer was lost, and another attempt made
   }
   SECTION("it did nothing, and answered that it may have failed") {
     worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
@@ -35,6 +37,7 @@ TEST_CASE_METHOD(CommandsFixture, "an answer that is lost makes no second object
       return JobResult(Error{Errc::kServiceUnavailable, "busy", {}, 0});
     };
     CHECK(apply(stack({box("a")}))["state"] == "complete");
+    CHECK(lost > 1);  // an answer was lost, and another attempt made
   }
   SECTION("the coordinator dies while it is done") {
     worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
@@ -93,6 +96,7 @@ TEST_CASE_METHOD(CommandsFixture, "an update or deletion of unknown outcome is s
     CHECK(count() == 0);
     CHECK(worker().asked<DeleteJob>().size() == (done ? 1 : 2));
   }
+  CHECK(lost == (done ? 1 : 2));
 }
 
 TEST_CASE_METHOD(CommandsFixture, "what is not known in the end is said, and found by the next look") {
