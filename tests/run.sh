@@ -4,7 +4,8 @@
 #   tests/run.sh [--all] [OPTIONS OF ctest]      e.g. tests/run.sh -R config
 #
 # --all is what CI runs: before that the format check, the tests of threads under the thread sanitizer, some seconds of
-# fuzzing and some thousand simulated fleets (a release build takes a thirtieth of the sanitizers' time). Debian packages that are missing are installed.
+# fuzzing and some thousand simulated fleets (a release build takes a thirtieth of the sanitizers' time). Debian
+# packages that are missing are installed.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
