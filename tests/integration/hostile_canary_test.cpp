@@ -11,6 +11,7 @@
 
 #include "support/live_fleet.h"
 #include "support/nats_client.h"
+#include "support/scratch.h"
 
 using muster::test::LiveFleet;
 using muster::test::NatsClient;
@@ -31,24 +32,16 @@ const std::vector<std::string> kTell{"tell-length", "tell-message", "tell-config
                                      "tell-id",     "tell-token",   "tell-problem", "tell-inspect"};
 
 /// A directory outside of the fleet's, so that everything in the fleet's can be searched.
-struct Secrets {
+struct Secrets : muster::test::Scratch {
   explicit Secrets(const std::string& tail) {
-    std::string pattern = (fs::temp_directory_path() / "muster-secrets-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    directory = pattern;
-    std::ofstream(directory / "secret") << kFromFile << tail << '\n';
+    std::ofstream(path / "secret") << kFromFile << tail << '\n';
     setenv("CANARY_ENV", (kFromEnv + tail).c_str(), 1);
     setenv("CANARY_WORD", kFromEnv.c_str(), 1);
   }
   ~Secrets() {
     unsetenv("CANARY_ENV");
     unsetenv("CANARY_WORD");
-    fs::remove_all(directory);
   }
-  Secrets(const Secrets&) = delete;
-  Secrets& operator=(const Secrets&) = delete;
-
-  fs::path directory;
 };
 
 std::string config_of(const fs::path& secret) {
@@ -115,11 +108,11 @@ class Search {
 /// Lets every target be looked at, and then looks everywhere.
 std::set<std::string> found_outside(const std::string& tail) {
   const Secrets secrets(tail);
-  const auto tree = secrets.directory / kFromEnv;  // a path with the secret in it
+  const auto tree = secrets.path / kFromEnv;  // a path with the secret in it
   fs::create_directories(tree / "sub");
   std::ofstream(tree / "file") << "content";
 
-  LiveFleet fleet(config_of(secrets.directory / "secret"));
+  LiveFleet fleet(config_of(secrets.path / "secret"));
   const auto named = fleet.directory() / "data" / "secrets" / "canary";
   fs::create_directories(named.parent_path());
   std::ofstream(named) << kFromSecret << tail << '\n';

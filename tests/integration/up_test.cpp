@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "coordinator/cli/child.h"
+#include "support/scratch.h"
 
 // `muster up` with the real executables: everything on one machine, and its end.
 
@@ -48,24 +49,18 @@ struct Answer {
 class Place {
  public:
   explicit Place(const std::string& root = "tree") {
-    std::string pattern = (fs::temp_directory_path() / "muster-up-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-    fs::create_directories(path_ / "tree" / "sub");
-    std::ofstream(path_ / "tree" / "file") << "content";
-    std::ofstream(path_ / "muster.yaml") << "workers: [{plugin: fs, count: 2}]\n"
-                                            "targets: [{name: tree, namespace: FS, config: {root: '"
-                                         << (path_ / root).string() << "'}}]\n";
+    fs::create_directories(scratch_.path / "tree" / "sub");
+    std::ofstream(scratch_.path / "tree" / "file") << "content";
+    std::ofstream(scratch_.path / "muster.yaml") << "workers: [{plugin: fs, count: 2}]\n"
+                                                    "targets: [{name: tree, namespace: FS, config: {root: '"
+                                                 << (scratch_.path / root).string() << "'}}]\n";
     env_ = cli::process_environment();
     for (const char* name : {"MUSTER_NATS_URL", "MUSTER_PREFIX", "MUSTER_CONFIG", "MUSTER_STORE"}) env_.erase(name);
     env_["MUSTER_DATA_DIR"] = data().string();
   }
-  ~Place() { fs::remove_all(path_); }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-
-  [[nodiscard]] fs::path data() const { return path_ / "data"; }
-  [[nodiscard]] fs::path config() const { return path_ / "muster.yaml"; }
-  [[nodiscard]] fs::path tree() const { return path_ / "tree"; }
+  [[nodiscard]] fs::path data() const { return scratch_.path / "data"; }
+  [[nodiscard]] fs::path config() const { return scratch_.path / "muster.yaml"; }
+  [[nodiscard]] fs::path tree() const { return scratch_.path / "tree"; }
 
   [[nodiscard]] cli::Child start(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), std::string(std::getenv("MUSTER_BIN_DIR")) + "/muster");
@@ -77,17 +72,17 @@ class Place {
   /// Runs `muster` with arguments for a shell, to its end.
   [[nodiscard]] Answer muster(const std::string& arguments) const {
     const std::string command = "MUSTER_DATA_DIR='" + data().string() + "' '" + std::getenv("MUSTER_BIN_DIR") +
-                                "/muster' " + arguments + " >" + (path_ / "out").string() + " 2>" +
-                                (path_ / "err").string();
+                                "/muster' " + arguments + " >" + (scratch_.path / "out").string() + " 2>" +
+                                (scratch_.path / "err").string();
     Answer answer;
     answer.status = WEXITSTATUS(std::system(command.c_str()));
-    answer.out = text_of(path_ / "out");
-    answer.err = text_of(path_ / "err");
+    answer.out = text_of(scratch_.path / "out");
+    answer.err = text_of(scratch_.path / "err");
     return answer;
   }
 
  private:
-  fs::path path_;
+  muster::test::Scratch scratch_;
   cli::Environment env_;
 };
 

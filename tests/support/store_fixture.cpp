@@ -1,22 +1,8 @@
 #include "support/store_fixture.h"
 
-#include <cstdlib>
-#include <stdexcept>
-
 #include "coordinator/sqlite_store.h"
 
 namespace muster::test {
-
-TempDir::TempDir() {
-  auto pattern = (std::filesystem::temp_directory_path() / "muster-store-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
-  path_ = pattern;
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 StoreFixture::StoreFixture() {
   reopen();
@@ -29,7 +15,7 @@ StoreFixture::StoreFixture() {
 
 void StoreFixture::reopen() {
   store_.reset();
-  store_ = std::move(open_sqlite_store((directory_.path() / "store.db").string(), clock_, random_).value());
+  store_ = std::move(open_sqlite_store((directory_.path / "store.db").string(), clock_, random_).value());
 }
 
 WallTime StoreFixture::at(double seconds) {

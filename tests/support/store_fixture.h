@@ -1,28 +1,15 @@
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "coordinator/store.h"
+#include "support/scratch.h"
 #include "worker_sdk/testing/fake_clock.h"
 
 namespace muster::test {
-
-/// A directory of its own, gone at the end.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// Copies of what a ResourceView or HistoryEntry shows.
 struct Shown {
@@ -57,7 +44,7 @@ class StoreFixture {
   RowId schemas = 0;
 
  private:
-  TempDir directory_;
+  Scratch directory_;
   FakeClock clock_;
   SeededRandom random_{42};
   std::unique_ptr<Store> store_;

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include "coordinator/cli/local_verbs.h"
 #include "coordinator/cli/plugin_path.h"
 #include "coordinator/cli/worker_command.h"
+#include "support/scratch.h"
 #include "unit/cli_screen.h"
 
 using namespace muster;
@@ -21,25 +20,17 @@ namespace {
 /// A directory of our own that goes with the object.
 class Directory {
  public:
-  Directory() {
-    std::string pattern = (fs::temp_directory_path() / "muster-cli-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Directory() { fs::remove_all(path_); }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-
   std::string file(const std::string& name, const std::string& content, fs::perms mode = fs::perms::owner_all) const {
-    const fs::path path = path_ / name;
+    const fs::path path = scratch_.path / name;
     fs::create_directories(path.parent_path());
     std::ofstream(path) << content;
     fs::permissions(path, mode);
     return path;
   }
-  [[nodiscard]] std::string path(const std::string& name = "") const { return path_ / name; }
+  [[nodiscard]] std::string path(const std::string& name = "") const { return scratch_.path / name; }
 
  private:
-  fs::path path_;
+  test::Scratch scratch_;
 };
 
 /// Whether a shell accepts a script's syntax.

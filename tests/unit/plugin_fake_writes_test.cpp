@@ -18,6 +18,7 @@
 #include <catch2/catch.hpp>
 
 #include "plugins/fake/fake.h"
+#include "support/scratch.h"
 #include "worker_sdk/testing/fake_context.h"
 
 namespace stdfs = std::filesystem;
@@ -31,19 +32,6 @@ constexpr const char* kPart = "FAKE::Cloud::Part";
 /// A file for one test's cloud, gone at the end.
 class StateFile {
  public:
-  StateFile() {
-    std::string name = (stdfs::temp_directory_path() / "muster-fake-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    directory_ = name;
-    path = name + "/cloud.db";
-  }
-  StateFile(const StateFile&) = delete;
-  StateFile& operator=(const StateFile&) = delete;
-  ~StateFile() {
-    std::error_code ignored;
-    stdfs::remove_all(directory_, ignored);
-  }
-
   /// What a user sees with `sqlite3`: the first column of each row.
   [[nodiscard]] std::vector<std::string> query(const std::string& sql) const {
     sqlite3* raw = nullptr;
@@ -64,17 +52,18 @@ class StateFile {
   /// Everything that stands in the file and its journal.
   [[nodiscard]] std::string bytes() const {
     std::string all;
-    for (const auto& entry : stdfs::directory_iterator(directory_)) {
+    for (const auto& entry : stdfs::directory_iterator(scratch_.path)) {
       std::ifstream file(entry.path(), std::ios::binary);
       all.append(std::istreambuf_iterator<char>(file), {});
     }
     return all;
   }
 
-  std::string path;
-
  private:
-  std::string directory_;
+  const test::Scratch scratch_;
+
+ public:
+  const std::string path = scratch_.path / "cloud.db";
 };
 
 /// One worker's plugin, with a clock that is moved.

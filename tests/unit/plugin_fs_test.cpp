@@ -15,6 +15,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "support/scratch.h"
 #include "worker_sdk/testing/fake_context.h"
 
 namespace stdfs = std::filesystem;
@@ -25,12 +26,7 @@ namespace {
 /// A directory of its own, gone at the end.
 class Tree {
  public:
-  Tree() {
-    std::string name = (stdfs::temp_directory_path() / "muster-fs-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    chmod(name.c_str(), 0755);
-    root = name;
-  }
+  Tree() { chmod(root.c_str(), 0755); }
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
   ~Tree() {
@@ -38,7 +34,6 @@ class Tree {
     for (const auto& entry : stdfs::directory_iterator(root, ignored)) {  // some tests close directories
       if (stdfs::is_directory(entry.symlink_status())) chmod(entry.path().c_str(), 0755);
     }
-    stdfs::remove_all(root, ignored);
   }
 
   std::string operator/(const std::string& name) const { return root + "/" + name; }
@@ -55,7 +50,8 @@ class Tree {
     return *this / name;
   }
 
-  std::string root;
+  const test::Scratch scratch;
+  const std::string root = scratch.path;
 };
 
 /// Root may read everything: while one of these lives, the process is nobody.

@@ -18,6 +18,7 @@
 #include <catch2/catch.hpp>
 
 #include "plugins/fs/fs.h"
+#include "support/scratch.h"
 #include "worker_sdk/testing/fake_context.h"
 
 namespace stdfs = std::filesystem;
@@ -27,22 +28,14 @@ namespace {
 
 /// A directory of its own, gone at the end, and the plugin that manages it.
 struct Fs {
-  std::string root;
+  test::Scratch scratch;
+  const std::string root = scratch.path;
   Plugin plugin{fs::plugin_info()};
   Json config;
 
   explicit Fs(Json more = Json::object()) : config(std::move(more)) {
-    std::string name = (stdfs::temp_directory_path() / "muster-fs-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    root = name;
     config["root"] = root;
     fs::add_types(plugin);
-  }
-  Fs(const Fs&) = delete;
-  Fs& operator=(const Fs&) = delete;
-  ~Fs() {
-    std::error_code ignored;
-    stdfs::remove_all(root, ignored);
   }
 
   std::string operator/(const std::string& name) const { return root + "/" + name; }

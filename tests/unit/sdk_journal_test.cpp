@@ -12,6 +12,7 @@
 #include <limits>
 #include <sstream>
 
+#include "support/scratch.h"
 #include "worker_sdk/src/journal.h"
 
 using namespace muster;
@@ -23,17 +24,12 @@ constexpr Journal::Room kRoom{1000, 64 * 1024 * 1024};
 
 /// A state directory of a pool, and workers that come and go.
 struct Place {
-  fs::path root;
+  test::Scratch scratch;
   std::ostringstream lines;
   std::shared_ptr<spdlog::logger> log =
       std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(lines));
 
-  Place() {
-    std::string pattern = (fs::temp_directory_path() / "muster-journal-XXXXXX").string();
-    root = ::mkdtemp(pattern.data());
-  }
-  ~Place() { fs::remove_all(root); }
-  [[nodiscard]] fs::path pool() const { return root / "state" / "muster" / "TH" / "default"; }
+  [[nodiscard]] fs::path pool() const { return scratch.path / "state" / "muster" / "TH" / "default"; }
   std::unique_ptr<FileJournal> open(const std::string& worker) const {
     return std::move(FileJournal::open(pool(), WorkerId(worker), log).value());
   }
@@ -78,7 +74,7 @@ TEST_CASE("only its owner can look into a journal") {
   Place place;
   const auto journal = place.open("w1");
   journal->begin(Token("t")).value();
-  for (fs::path path = place.pool() / "w1"; path != place.root; path = path.parent_path()) {
+  for (fs::path path = place.pool() / "w1"; path != place.scratch.path; path = path.parent_path()) {
     CHECK((fs::status(path).permissions() & fs::perms(0777)) == fs::perms(0700));
   }
   CHECK((fs::status(place.file("w1", "t")).permissions() & fs::perms(0777)) == fs::perms(0600));
@@ -218,10 +214,10 @@ TEST_CASE("what workers leave that die while they start is cleaned up; what is n
 
 TEST_CASE("a journal that cannot be opened says where") {
   Place place;
-  std::ofstream(place.root / "state");  // a file where a directory belongs
+  std::ofstream(place.scratch.path / "state");  // a file where a directory belongs
   const auto journal = FileJournal::open(place.pool(), WorkerId("w1"), place.log);
   REQUIRE_FALSE(journal);
-  CHECK_THAT(journal.error().message, Catch::Contains((place.root / "state").string()));
+  CHECK_THAT(journal.error().message, Catch::Contains((place.scratch.path / "state").string()));
 }
 
 TEST_CASE("what finds no room is not begun, and leaves nothing") {

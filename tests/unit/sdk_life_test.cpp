@@ -1,13 +1,12 @@
 #include <catch2/catch.hpp>
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
 #include "sdk_harness.h"
+#include "support/scratch.h"
 #include "worker_sdk/testing/fake_context.h"
 
 using namespace muster;
@@ -58,25 +57,19 @@ Heartbeat last_beat(const WorkerHarness& worker) {
 }
 
 /// A directory, and a variable of the environment, that hold credentials.
-struct Credentials {
-  std::filesystem::path directory;
+struct Credentials : test::Scratch {
   Credentials() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "muster-life-XXXXXX").string();
-    directory = std::filesystem::canonical(::mkdtemp(pattern.data()));
-    std::ofstream(directory / "TH_FILED") << "filed-value\n";
+    std::ofstream(path / "TH_FILED") << "filed-value\n";
     ::setenv("TH_TOKEN", "token-value", 1);
     ::setenv("TH_FILED", "hidden by the file", 1);
     ::setenv("TH_OTHER", "other-value", 1);
   }
   ~Credentials() {
-    std::filesystem::remove_all(directory);
     for (const char* name : {"TH_TOKEN", "TH_FILED", "TH_OTHER"}) ::unsetenv(name);
   }
-  Credentials(const Credentials&) = delete;
-  Credentials& operator=(const Credentials&) = delete;
 
   [[nodiscard]] SecretPolicy policy() const {
-    return {.env = {"TH_TOKEN", "TH_FILED"}, .files = {}, .secret_dir = directory};
+    return {.env = {"TH_TOKEN", "TH_FILED"}, .files = {}, .secret_dir = path};
   }
 };
 

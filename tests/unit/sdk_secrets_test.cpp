@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/scratch.h"
 #include "worker_sdk/src/secrets.h"
 
 using namespace muster;
@@ -14,13 +15,7 @@ using Kind = SecretPart::Kind;
 
 namespace {
 
-struct TempDir {
-  fs::path path;
-  TempDir() {
-    std::string pattern = (fs::temp_directory_path() / "muster-secrets-XXXXXX").string();
-    path = fs::canonical(::mkdtemp(pattern.data()));
-  }
-  ~TempDir() { fs::remove_all(path); }
+struct TempDir : test::Scratch {
   std::string file(const std::string& name, const std::string& content) const {
     fs::create_directories((path / name).parent_path());
     std::ofstream(path / name, std::ios::binary) << content;

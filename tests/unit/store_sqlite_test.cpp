@@ -22,7 +22,7 @@ constexpr std::int64_t kVersion = 3;  // of the newest migration
 
 class SqliteFixture {
  public:
-  std::string path() { return (directory_.path() / "deep" / "folder" / "store.db").string(); }
+  std::string path() { return (directory_.path / "deep" / "folder" / "store.db").string(); }
   Result<std::unique_ptr<Store>> open() { return open_sqlite_store(path(), clock_, random_); }
 
   /// Runs SQL on the file from outside; returns the first column of the last row.
@@ -39,7 +39,7 @@ class SqliteFixture {
     return value;
   }
 
-  test::TempDir directory_;
+  test::Scratch directory_;
   FakeClock clock_;
   SeededRandom random_{7};
 };
@@ -131,8 +131,8 @@ TEST_CASE_METHOD(SqliteFixture, "a file of another kind is refused and left alon
     CHECK(open().error().code == Errc::kStoreUnavailable);
   }
   SECTION("a place where no folder can be made") {
-    std::ofstream((directory_.path() / "file").string()) << "x";
-    const auto opened = open_sqlite_store((directory_.path() / "file" / "store.db").string(), clock_, random_);
+    std::ofstream((directory_.path / "file").string()) << "x";
+    const auto opened = open_sqlite_store((directory_.path / "file" / "store.db").string(), clock_, random_);
     CHECK(opened.error().code == Errc::kStoreUnavailable);
   }
 }
