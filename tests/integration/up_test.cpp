@@ -78,6 +78,7 @@ class Place {
     answer.status = WEXITSTATUS(std::system(command.c_str()));
     answer.out = text_of(scratch_.path / "out");
     answer.err = text_of(scratch_.path / "err");
+    if (answer.status != 0) UNSCOPED_INFO("muster " << arguments << ": " << answer.status << ' ' << answer.err);
     return answer;
   }
 
