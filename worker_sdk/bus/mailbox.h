@@ -21,8 +21,8 @@ struct Arrivals {
   std::atomic<std::uint64_t> dropped{0};  // messages that found their mailbox full
 };
 
-/// Messages that this thread is done with may still be held, some dozens of them: they are freed now, before the library
-/// is closed.
+/// Messages that this thread is done with may still be held, some dozens of them: they are freed now, before the
+/// library is closed.
 void give_back_messages() noexcept;
 
 /// Messages of one subscription that were not received yet; bounded, the newest are dropped and counted.
