@@ -1,0 +1,151 @@
+// What workers say of the jobs that they have.
+
+#include <utility>
+
+#include "coordinator/dispatcher.h"
+#include "schema/codec.h"
+#include "schema/mutation.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kMaxPartBytes = 256ULL << 20;  // of all replies that are being put together
+
+/// Whether it is the outcome of a change, which counts whoever brings it: a worker that was started again has another
+/// id.
+bool tells_of_change(const decltype(JobReply::body)& body) {
+  const auto* result = std::get_if<JobResult>(&body);
+  return std::holds_alternative<Part>(body) || (result != nullptr && std::holds_alternative<MutationResult>(*result));
+}
+
+}  // namespace
+
+void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
+  const auto known = MUSTER_MUTATION("any-token") ? jobs_.find(reply.job) : jobs_.end();
+  if (known != jobs_.end()) reply.token = known->second.token;
+  const auto lease = leases_.find(reply.token);
+  if (reply.fleet != fleet_ || lease == leases_.end() || lease->second != reply.job) {
+    ++counters_.stale_replies;
+    const auto* worker = registry_.find(reply.worker);
+    if (worker != nullptr && std::holds_alternative<Accepted>(reply.body)) {
+      cancel(worker->announcement.ns, reply.worker, reply.job, reply.token, effects);
+    }
+    return;
+  }
+  auto& record = jobs_.at(lease->second);
+  if (record.gone && record.worker != reply.worker && !tells_of_change(reply.body)) {
+    ++counters_.stale_replies;  // one message reached two, or one lies: who was told to go on has it
+    const auto* worker = registry_.find(reply.worker);
+    if (worker != nullptr && std::holds_alternative<Accepted>(reply.body)) {
+      cancel(worker->announcement.ns, reply.worker, reply.job, reply.token, effects);
+    }
+    return;
+  }
+  if (std::holds_alternative<Busy>(reply.body)) {
+    ++counters_.busy;
+    --record.attempt;
+    record.offered = true;
+    end_flight(record);
+    record.last_worker = reply.worker;
+    if (auto* worker = registry_.find(reply.worker)) worker->full_until = now + kBusyPause;
+    enqueue(record, true);
+    return;
+  }
+  attribute(record, reply.worker);
+  if (auto* result = std::get_if<JobResult>(&reply.body)) {
+    take_result(record, std::move(*result), reply.calls, now);
+    return;
+  }
+  record.state = State::kRunning;
+  record.since = now;
+  if (std::holds_alternative<Accepted>(reply.body) && is_mutation(record.spec.operation)) go(record, now, effects);
+  if (auto* part = std::get_if<Part>(&reply.body)) take_part(record, std::move(*part), now, effects);
+}
+
+void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t calls, TimePoint now) {
+  ++counters_.results;
+  if (calls > 1) limiter_.charge(record.spec.lane.ns, record.spec.target.id, calls - 1.0, now);
+  const auto worker = record.worker;
+  const bool was_uncertain = record.uncertain;
+  end_flight(record);
+  record.last_worker = worker;
+  const auto* failed = std::get_if<Error>(&result);
+  if (failed == nullptr || error_traits(failed->code).applied != Applied::kUnknown) {
+    record.uncertain = was_uncertain;  // how this attempt went is known
+  }
+  if (auto* error = std::get_if<Error>(&result)) {
+    fail(record, std::move(*error), now);
+  } else {
+    finish(record, std::move(result));
+  }
+}
+
+void Dispatcher::take_part(Record& record, Part part, TimePoint now, Effects& effects) {
+  if (part_bytes_ + part.data.size() > kMaxPartBytes) {
+    ++counters_.refused_parts;  // its lease runs out, and the job is tried again
+    return;
+  }
+  if (!record.parts) record.parts = std::make_unique<PartAssembler>();
+  const auto before = record.parts->bytes();
+  auto whole = record.parts->add(std::move(part));
+  part_bytes_ += record.parts->bytes() - before;
+  if (!whole) {
+    ++counters_.refused_parts;
+    return;
+  }
+  if (!*whole) return;
+  auto reply = decode<JobReply>(**whole);
+  if (!reply || !std::holds_alternative<JobResult>(reply->body) || reply->token != record.token) {
+    take_result(record, Error{Errc::kInternalFailure, "the parts of the result make no reply to this job", {}, 0}, 0,
+                now);
+    return;
+  }
+  on_reply(std::move(*reply), now, effects);
+}
+
+void Dispatcher::on_undecodable(const Token& token, const Error& error, TimePoint now) {
+  const auto lease = leases_.find(token);
+  if (lease == leases_.end()) return;
+  auto& record = jobs_.at(lease->second);
+  const Error rejected{Errc::kInternalFailure, "the worker's reply cannot be decoded: " + error.message, {}, 0};
+  notice(JobNotice::Kind::kRejected, record, rejected);
+  take_result(record, rejected, 0, now);
+}
+
+void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {
+  const auto lease = leases_.find(token);
+  if (lease == leases_.end()) return;
+  auto& record = jobs_.at(lease->second);
+  if (record.state != State::kSent) return;
+  if (auto* worker = registry_.find(record.worker)) {
+    worker->full_until = now + kNoSign;  // between two connections, or dead: its silence will tell
+  } else {
+    lanes_[record.spec.lane].not_before = now + kNobodyPause;
+  }
+  --record.attempt;
+  end_flight(record);
+  enqueue(record, true);
+}
+
+void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects& effects) {
+  for (const auto& running : heartbeat.running) {
+    const auto lease = leases_.find(running.token);
+    if (lease == leases_.end() || lease->second != running.job) {
+      const auto waiting = jobs_.find(running.job);
+      if (waiting != jobs_.end() && waiting->second.spec.recovered && waiting->second.state == State::kDelayed &&
+          waiting->second.attempt == 0) {
+        recover(waiting->second, heartbeat, running, now);
+        continue;
+      }
+      cancel(heartbeat.ns, heartbeat.worker, running.job, running.token, effects);
+      continue;
+    }
+    auto& record = jobs_.at(lease->second);
+    attribute(record, heartbeat.worker);
+    record.state = State::kRunning;
+    record.since = now;
+    if (is_mutation(record.spec.operation) && record.worker == heartbeat.worker) go(record, now, effects);
+  }
+}
+
+}  // namespace muster
