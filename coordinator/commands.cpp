@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
 
+#include "coordinator/claim.h"
 #include "coordinator/must.h"
 #include "coordinator/resource_id.h"
 #include "schema/mutation.h"
@@ -290,7 +291,43 @@ std::vector<std::string> Commands::moved(const CommandPlan& plan) const {
       said.push_back(where + " is not the stack's any more");
     }
   }
+  add_reordered(plan, said);
   return said;
+}
+
+/// Deletions of what others use now that go after it, or beside it: a command in between has changed who uses what.
+void Commands::add_reordered(const CommandPlan& plan, std::vector<std::string>& said) const {
+  std::multimap<std::pair<std::string, std::string>, std::size_t> named;  // by stack and name: steps that delete
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const auto& step = plan.steps[i];
+    if (step.action == StepAction::kDelete) named.emplace(std::pair(step.stack, step.name), i);
+  }
+  std::map<std::size_t, std::vector<std::size_t>> uses;  // of those
+  for (const auto& [place, user] : named) {
+    const auto claim = must(s_.store.claim(plan.steps[user].row));
+    const auto declared = claim ? claimed(claim->declared) : std::nullopt;
+    for (const auto& need : declared ? declared->needs() : std::set<std::string>()) {
+      const auto [first, last] = named.equal_range({place.first, need});
+      for (auto it = first; it != last; ++it) uses[user].push_back(it->second);
+    }
+  }
+  const auto reaches = [&](std::size_t from, std::size_t to) {
+    std::set<std::size_t> seen;
+    for (std::vector<std::size_t> open{from}; !open.empty();) {
+      const auto at = open.back();
+      open.pop_back();
+      if (at == to) return true;
+      if (seen.insert(at).second && uses.contains(at)) open.insert(open.end(), uses[at].begin(), uses[at].end());
+    }
+    return false;
+  };
+  for (const auto& [user, used] : uses) {
+    for (const auto step : used) {
+      const auto& after = plan.steps[step].after;
+      if (std::ranges::find(after, user) != after.end() || reaches(step, user)) continue;  // a circle has no order
+      said.push_back(plan.steps[step].stack + "/" + plan.steps[step].name + " is used by " + plan.steps[user].name);
+    }
+  }
 }
 
 void Commands::begin(Queued queued, TimePoint now) {

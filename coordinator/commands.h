@@ -98,6 +98,7 @@ class Commands {
   void begin_queued(TimePoint now);
   void begin(Queued queued, TimePoint now);
   [[nodiscard]] std::vector<std::string> moved(const CommandPlan& plan) const;
+  void add_reordered(const CommandPlan& plan, std::vector<std::string>& said) const;
   void revert(TimePoint now);
   CommandId new_id();
   CommandId enqueue(const char* kind, std::vector<std::string> stacks, CommandPlan plan);

@@ -254,6 +254,27 @@ TEST_CASE_METHOD(CommandsFixture, "what is managed and gone stays in the list as
   CHECK(listed("NS::Box") == Strings{"made-2"});
 }
 
+TEST_CASE_METHOD(CommandsFixture, "deletions are refused where who uses what has changed since they were planned") {
+  start_discovered();
+  apply(stack({box("a"), linked("b", "a"), box("c")}));
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto first = begin(stack({box("a"), linked("b", "c"), linked("c", "a")}));
+  advance(Millis(200));
+  const auto second = begin(stack({}, "destroy"));
+  worker().on_go = {};
+  for (int i = 0; i < 5; ++i) {
+    worker().release();
+    advance(Millis(1000));
+  }
+  CHECK(end_of(first)["state"] == "complete");
+  const auto refused = end_of(second);
+  CHECK(refused["state"] == "failed");
+  CHECK_THAT(refused.dump(), Contains("shop/c is used by b"));
+  CHECK(count() == 3);
+  CHECK(apply(stack({}, "destroy"))["state"] == "complete");
+  CHECK(count() == 0);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "an observation that was asked for before a change says nothing of it") {
   start_discovered();
   apply(stack({box("a", {{"size", 1}})}));
