@@ -379,6 +379,10 @@ bool Execution::observe(Work& work, RowId row, const Item& item, std::string_vie
   if (old->state == ResourceState::kVanished || old->state == ResourceState::kFiltered) return true;
   if (!item.uid.empty() && item.uid != old->uid) must(s_.store.set_uid(row, item.uid));
   if (old->state != ResourceState::kPresent) must(s_.store.come_back(row));
+  if (old->state == ResourceState::kMissing) {  // which was told as vanished
+    s_.events.emit(work.target.ns, "resource.discovered", old->id.value,
+                   identity(*old).text("hash", hex(content)).take());
+  }
   if (old->properties == work.prior) {
     if (event == "resource.updated") {
       s_.events.emit(work.target.ns, event, old->id.value, identity(*old).raw("patch", "[]").take());

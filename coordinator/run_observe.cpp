@@ -310,18 +310,16 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
     observe_unknown(target, scan, item, parent, text, content);
     return;
   }
-  if (entry.content != content) {
+  if (entry.content != content || entry.missing) {
     const auto old = must(s_.store.one(entry.row));
     if (!old) throw StoreFailure({Errc::kStoreUnavailable, "row " + std::to_string(entry.row) + " is gone", {}, 0});
-    const auto said = record_change(target, scan, *old, item, text, content);
-    s_.events.emit(target.target.ns, "resource.changed", old->id.value,
+    auto said = "\"hash\":\"" + hex(content) + "\"";
+    if (entry.content != content) said = record_change(target, scan, *old, item, text, content);
+    if (entry.missing) must(s_.store.come_back(entry.row));  // which was told as vanished
+    s_.events.emit(target.target.ns, entry.missing ? "resource.discovered" : "resource.changed", old->id.value,
                    identity(target, scan, old->id, item.native_id, said));
     ++scan.counts.changed;
     if (entry.managed) s_.drift.judge(must(s_.store.one(entry.row)).value());
-  } else if (entry.missing) {
-    must(s_.store.come_back(entry.row));
-    s_.drift.judge(must(s_.store.one(entry.row)).value());
-    ++scan.counts.changed;
   } else {
     ++scan.counts.unchanged;
     if (entry.stale) must(s_.store.set_stale(entry.row, false));

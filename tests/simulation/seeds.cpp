@@ -96,6 +96,7 @@ const std::vector<Regression>& regressions() {
       {"a late result brings back what was seen to vanish", 23369},
       {"an object vanishes twice: gone for the inventory, and for a command", 948},
       {"a queued deletion goes in the order of references that are no more", 3591},
+      {"what vanished comes back, and nobody is told", 5677},
       {"a run is partial for workers that are away for a moment", 2720},
   };
   return kAll;

@@ -254,6 +254,25 @@ TEST_CASE_METHOD(CommandsFixture, "what is managed and gone stays in the list as
   CHECK(listed("NS::Box") == Strings{"made-2"});
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what was told as vanished and is there again is told as discovered") {
+  start_discovered();
+  apply(stack({box("a")}));
+  const auto there = system.things["NS::Box"];
+  system.remove("NS::Box", "made-1");
+  discover();
+  advance(Millis(2000));
+  events();
+  system.things["NS::Box"] = there;
+  SECTION("as it was") {}
+  SECTION("changed") {
+    edit("a", "size", 9);
+  }
+  discover();
+  advance(Millis(500));
+  CHECK(std::ranges::count(resource_events(), "discovered:made-1") == 1);
+  CHECK(state_of("NS::Box", "made-1") == "present");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "deletions are refused where who uses what has changed since they were planned") {
   start_discovered();
   apply(stack({box("a"), linked("b", "a"), box("c")}));
