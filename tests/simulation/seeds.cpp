@@ -88,16 +88,12 @@ const std::vector<Regression>& regressions() {
       {"two rows of one name: what is missing is made again and again", 2777},
       {"two rows of one name: an old one is replaced beside the new one", 14680},
       {"a target tells what it once made, and it is gone", 5748},
-      {"another worker's reply ends a change that was begun", 5552},
       {"a result comes while its step looks for the object", 12615},
-      {"a result is forgotten when its step is cancelled", 27002},
       {"a read of one id is answered with another", 25264},
-      {"what is absorbed loses the order of deletions", 25747},
       {"a late result brings back what was seen to vanish", 23369},
       {"an object vanishes twice: gone for the inventory, and for a command", 948},
       {"a queued deletion goes in the order of references that are no more", 3591},
       {"what vanished comes back, and nobody is told", 5677},
-      {"a run is partial for workers that are away for a moment", 2720},
   };
   return kAll;
 }
