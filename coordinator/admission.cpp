@@ -11,6 +11,7 @@ namespace {
 
 constexpr Millis kAskAgain{1000};
 constexpr std::size_t kMaxFetches = 256;
+constexpr std::size_t kMaxWaiting = 4096;  // for one manifest; more of them announce themselves again
 constexpr std::size_t kMaxRemembered = 4096;
 
 }  // namespace
@@ -37,15 +38,20 @@ bool Admission::on_announcement(const Announcement& announcement, const std::str
   }
   if (fetches_.size() >= kMaxFetches && !fetches_.contains(announcement.manifest)) fetches_.erase(fetches_.begin());
   auto& fetch = fetches_[announcement.manifest];
+  if (fetch.waiting.size() >= kMaxWaiting && !fetch.waiting.contains(announcement.worker)) return false;
   fetch.waiting[announcement.worker] = {announcement, reply};
-  if (fetch.token.empty() || now - fetch.asked >= kAskAgain)
-    ask(announcement.manifest, fetch, announcement, now, effects);
+  if (fetch.token.empty() || now - fetch.asked_at >= kAskAgain) ask(announcement.manifest, fetch, now, effects);
   return false;
 }
 
-void Admission::ask(const std::string& hash, Fetch& fetch, const Announcement& from, TimePoint now, Effects& effects) {
+/// One after the other: who announces the hash of somebody else's manifest keeps nobody out.
+void Admission::ask(const std::string& hash, Fetch& fetch, TimePoint now, Effects& effects) {
+  auto next = fetch.waiting.upper_bound(fetch.asked);
+  if (next == fetch.waiting.end()) next = fetch.waiting.begin();
+  const auto& from = next->second.announcement;
   fetch.token = Token(make_token(random_));
-  fetch.asked = now;
+  fetch.asked = from.worker;
+  fetch.asked_at = now;
   fetch.parts = {};
   effects.at_once.push_back({subjects_.worker_control(from.ns, from.worker),
                              subjects_.reply(from.ns, self_, fetch.token),
@@ -71,13 +77,19 @@ bool Admission::on_reply(const JobReply& reply, TimePoint now, Effects& effects)
 }
 
 void Admission::on_manifest(const std::string& hash, const Bytes& encoded, TimePoint now, Effects& effects) {
-  const auto waiting = std::move(fetches_.at(hash).waiting);
+  auto& fetch = fetches_.at(hash);
+  if (sha256_hex(encoded) != hash) {  // of the others nothing is known
+    const auto liar = fetch.waiting.extract(fetch.asked);
+    reject(liar.mapped().announcement, liar.mapped().reply,
+           {"MANIFEST", "the manifest's SHA-256 is not the hash that was announced", true}, effects);
+    fetch.waiting.empty() ? static_cast<void>(fetches_.erase(hash)) : ask(hash, fetch, now, effects);
+    return;
+  }
+  const auto waiting = std::move(fetch.waiting);
   fetches_.erase(hash);
   auto manifest = decode<Manifest>(encoded);
   std::optional<std::string> fault;
-  if (sha256_hex(encoded) != hash) {
-    fault = "the manifest's SHA-256 is not the hash that was announced";
-  } else if (!manifest) {
+  if (!manifest) {
     fault = manifest.error().message;
   } else {
     fault = manifest_fault(*manifest, manifest->ns);

@@ -48,12 +48,13 @@ class Admission {
   };
   struct Fetch {
     Token token;
-    TimePoint asked;
+    WorkerId asked;
+    TimePoint asked_at;
     std::map<WorkerId, Waiting> waiting;
     PartAssembler parts;
   };
 
-  void ask(const std::string& hash, Fetch& fetch, const Announcement& from, TimePoint now, Effects& effects);
+  void ask(const std::string& hash, Fetch& fetch, TimePoint now, Effects& effects);
   void on_manifest(const std::string& hash, const Bytes& encoded, TimePoint now, Effects& effects);
   void accept(const Announcement& announcement, const std::string& reply, TimePoint now, Effects& effects);
   void reject(const Announcement& announcement, const std::string& reply, const Rejection& why, Effects& effects);

@@ -173,6 +173,29 @@ TEST_CASE_METHOD(AdmissionFixture, "two workers that announce one hash do not vo
   CHECK(liar.answers[0].rejected);
 }
 
+TEST_CASE_METHOD(AdmissionFixture, "who announces the hash of another's manifest, and has it not, keeps nobody out") {
+  start();
+  auto& liar = add_silent_worker("w1", "OTHER");
+  auto& honest = add_silent_worker("w2");
+  liar.announcement.manifest = honest.announcement.manifest;
+  SECTION("it sends another") {}
+  SECTION("it sends none") {
+    liar.alive = false;
+  }
+  liar.announce();
+  honest.announce();
+  for (int i = 0; i < 3 && !honest.accepted(); ++i) {
+    liar.announce();
+    advance(Millis(1100));
+    liar.announce();
+    honest.announce();
+    settle();
+  }
+  CHECK(honest.accepted());
+  for (const auto& answer : honest.answers) CHECK_FALSE(answer.rejected);
+  CHECK_FALSE(liar.accepted());
+}
+
 TEST_CASE_METHOD(AdmissionFixture, "a coordinator calls the roll when it starts") {
   auto& worker = add_worker("w1");
   settle();
