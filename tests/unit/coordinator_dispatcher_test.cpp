@@ -351,6 +351,38 @@ TEST_CASE_METHOD(DispatcherFixture, "a reply of another fleet ends nothing") {
   CHECK(outcomes().empty());
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "a change is ended by who was told to go on with it, or by its outcome") {
+  join("w1");
+  join("w2");
+  auto change = spec(Priority::kCommand);
+  DeleteJob operation;
+  operation.native_id = "thing";
+  change.operation = operation;
+  submit(change);
+  Effects effects;
+  dispatcher.tick(clock.now(), Dispatcher::Lateness::kJudge, effects);
+  REQUIRE(effects.after_commit.size() == 1);
+  const auto job = decode<Job>(effects.after_commit.front().data).value();
+  const auto says = [&](const char* worker, decltype(JobReply::body) body) {
+    dispatcher.on_reply({fleet, job.id, job.token, WorkerId(worker), job.attempt, 1, std::move(body)}, clock.now(),
+                        effects);
+  };
+  says("w1", Accepted{});
+  says("w2", Busy{});
+  says("w2", JobResult(Error{Errc::kThrottling, "because", {}, 0}));
+  CHECK(outcomes().empty());
+  CHECK(dispatcher.leases(job.id, job.token));
+  CHECK(dispatcher.counters().stale_replies == 2);
+  SECTION("a failure of who has it") {
+    says("w1", JobResult(Error{Errc::kAccessDenied, "because", {}, 0}));
+    CHECK(failure() == Errc::kAccessDenied);
+  }
+  SECTION("an outcome that another brings: started again, it has another id") {
+    says("w2", JobResult(MutationResult{}));
+    CHECK(std::holds_alternative<MutationResult>(outcome().result));
+  }
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "withdrawn jobs are cancelled where they run, and never end or start") {
   join("w1");
   auto other = spec();
