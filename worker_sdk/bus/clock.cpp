@@ -2,6 +2,7 @@
 
 #include <sodium.h>
 
+#include <array>
 #include <stdexcept>
 
 namespace muster {
@@ -25,9 +26,14 @@ std::string base32(std::uint64_t high, std::uint64_t low) {
 std::uint64_t SystemRandom::next() {
   static const bool ready = sodium_init() >= 0;
   if (!ready) throw std::runtime_error("libsodium cannot reach the kernel's random bytes");
-  std::uint64_t value = 0;
-  randombytes_buf(&value, sizeof value);
-  return value;
+  // A job takes four: the kernel is asked for many at a time.
+  thread_local std::array<std::uint64_t, 64> values;
+  thread_local std::size_t left = 0;
+  if (left == 0) {
+    randombytes_buf(values.data(), sizeof values);
+    left = values.size();
+  }
+  return values[--left];
 }
 
 std::string make_ulid(WallTime now, Random& random) {
