@@ -92,8 +92,8 @@ const std::vector<Regression>& regressions() {
       {"a read of one id is answered with another", 25264},
       {"a late result brings back what was seen to vanish", 23369},
       {"an object vanishes twice: gone for the inventory, and for a command", 948},
-      {"a queued deletion goes in the order of references that are no more", 3591},
-      {"what vanished comes back, and nobody is told", 5677},
+      {"a queued deletion goes in the order of references that are no more", 4411},
+      {"what vanished comes back, and nobody is told", 7394},
   };
   return kAll;
 }
