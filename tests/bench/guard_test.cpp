@@ -8,15 +8,10 @@
 #include <new>
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
-#include "coordinator/canonical.h"
-#include "coordinator/filter.h"
 #include "coordinator/jsonpath.h"
-#include "coordinator/plan.h"
 #include "coordinator/sqlite_store.h"
-#include "coordinator/store.h"
-#include "schema/codec.h"
+#include "tests/bench/workloads.h"
 
 namespace {
 
@@ -61,9 +56,9 @@ void operator delete[](void* memory, std::size_t) noexcept {
 namespace {
 
 using namespace muster;
+using namespace muster::bench;
 
 constexpr double kMargin = 0.03;
-constexpr std::size_t kPage = 64;
 constexpr int kPages = 100;
 
 std::filesystem::path recorded_file() {
@@ -94,70 +89,6 @@ void guard(const std::string& name, std::uint64_t taken) {
   CHECK(static_cast<double>(taken) >= wanted * (1 - kMargin));
 }
 
-std::string properties(std::size_t index) {
-  const auto number = std::to_string(1'000'000 + index);
-  return R"({"Tags":[{"Key":"Env","Value":"prod"},{"Key":"Name","Value":"amber-)" + number + R"("}],"index":)" +
-         number + R"(,"name":"amber-)" + number + R"(","payload":")" + std::string(440, 'x') +
-         R"(","region":"eu-west-1","revision":0,"size":123})";
-}
-
-Bytes page() {
-  ListResult list;
-  for (std::size_t i = 0; i < kPage; ++i) {
-    list.items.push_back({"thing0-" + std::to_string(10'000'000 + i), "0123456789abcdef", properties(i)});
-  }
-  JobReply reply;
-  reply.fleet = FleetId("F");
-  reply.job = JobId("J");
-  reply.token = Token("T");
-  reply.worker = WorkerId("W");
-  reply.body = JobResult(std::move(list));
-  return encode(reply);
-}
-
-std::vector<Item> items_of(const Bytes& bytes) {
-  auto reply = decode<JobReply>(bytes).value();
-  return std::get<ListResult>(std::get<JobResult>(reply.body)).items;
-}
-
-/// An inventory in which everything is as it was declared.
-class Agreed final : public PlanningView {
- public:
-  explicit Agreed(const Declaration& declaration) {
-    type_.name = "PG::Role";
-    type_.schema = R"({"type":"object","x-muster-identity":["name"],"properties":{"name":{"type":"string"},
-                       "login":{"type":"boolean","default":false}}})";
-    type_.operations = {Operation::kList, Operation::kRead, Operation::kCreate, Operation::kUpdate, Operation::kDelete};
-    for (const auto& resource : declaration.resources) {
-      Known known;
-      known.row = static_cast<RowId>(rows_.size()) + 1;
-      known.target = resource.target;
-      known.type = resource.type;
-      known.native_id = resource.name;
-      known.properties = resource.properties;
-      known.managed = true;
-      known.stack = declaration.stack;
-      known.name = resource.name;
-      known.declared = to_json(resource).dump();
-      rows_.push_back(std::move(known));
-    }
-  }
-  std::vector<Known> of_stack(const std::string&) override { return rows_; }
-  void each(const std::string&, const std::string&, const std::function<void(const Known&)>& sink) override {
-    for (const auto& row : rows_) sink(row);
-  }
-  std::optional<Known> find(const std::string&, const std::string&, const std::string&) override {
-    return std::nullopt;
-  }
-  const TypeDescriptor* type(const std::string&) override { return &type_; }
-  bool has_target(const std::string&) override { return true; }
-  std::string digest(const std::string& value) override { return value; }
-
- private:
-  std::vector<Known> rows_;
-  TypeDescriptor type_;
-};
-
 }  // namespace
 
 TEST_CASE("pages are encoded and decoded") {
@@ -175,17 +106,14 @@ TEST_CASE("pages are encoded and decoded") {
 
 TEST_CASE("pages are decoded, checked, filtered and hashed") {
   const auto bytes = page();
-  const auto filters =
-      FilterSet::compile({{{}, {TagMatch{{"Temp"}, "true"}}, FilterAction::kExclude},
-                          {{}, {PropertyMatch{"$.name", MatchOp::kRegex, R"("^tmp_")"}}, FilterAction::kExclude}});
-  REQUIRE(filters.has_value());
+  const auto filters = two_filters();
   JsonDocument document;
   const auto before = allocations;
   std::size_t kept = 0;
   for (int i = 0; i < kPages; ++i) {
     for (const auto& item : items_of(bytes)) {
       if (!is_canonical_object(item.properties) || !document.parse(item.properties)) continue;
-      kept += *filters->judge("FAKE::Cloud::Thing0", document) && hash128(item.properties).low != 0 ? 1 : 0;
+      kept += *filters.judge("FAKE::Cloud::Thing0", document) && hash128(item.properties).low != 0 ? 1 : 0;
     }
   }
   const auto taken = allocations - before;
@@ -225,15 +153,7 @@ TEST_CASE("paths are evaluated") {
 }
 
 TEST_CASE("a thousand unchanged resources are planned") {
-  Declaration declaration{"shop", {}};
-  for (int i = 0; i < 1000; ++i) {
-    DeclaredResource resource;
-    resource.name = "role" + std::to_string(10'000 + i);
-    resource.type = "PG::Role";
-    resource.target = "main";
-    resource.properties = R"({"login":true,"name":")" + resource.name + R"("})";
-    declaration.resources.push_back(std::move(resource));
-  }
+  const auto declaration = roles(1000);
   Agreed view(declaration);
   const auto before = allocations;
   const auto result = make_plan(declaration, ApplyMode::kReconcile, view);

@@ -3,6 +3,8 @@
 #
 #   tests/bench/run.sh [NAME…] [--quick] [--check] [--rounds N] [--resources N] [--page N] [--bytes N] [--types N]
 #
+#   tests/bench/run.sh micro [--benchmark_filter=NAME…]   parts by themselves, with Google Benchmark
+#
 # Builds release first; Debian packages that are missing are installed. A table goes to stderr, a line of JSON for each
 # figure to stdout. --quick: a tenth of everything. --check: exit with 1 when a figure is beyond its floor. --help: all.
 set -eu
@@ -13,4 +15,8 @@ cd "$root"
 cmake --preset release -DMUSTER_BENCH=ON >&2
 cmake --build --preset release --target bench >&2
 export MUSTER_BIN_DIR="$root/build/release/bin"
+if [ "${1:-}" = micro ]; then
+  shift
+  exec "$MUSTER_BIN_DIR/bench_micro" "$@"
+fi
 exec "$MUSTER_BIN_DIR/muster_bench" "$@"
