@@ -62,10 +62,7 @@ class Comparison {
   void add(const char* operation, const PropertyRule& rule, const std::string& pointer, const Json* wanted,
            bool create_only) {
     Json change{{"op", operation}, {"path", pointer}};
-    if (wanted != nullptr) {
-      auto& value = change["value"] = *wanted;
-      for (const auto& at : write_only_in(rule, value)) value[Json::json_pointer(at)] = nullptr;
-    }
+    if (wanted != nullptr) change["value"] = without_write_only(rule, *wanted);
     result.patch.push_back(std::move(change));
     if (create_only) result.create_only.push_back(pointer);
   }

@@ -206,8 +206,8 @@ void Execution::plan_update(Work& work, const Json& there, TimePoint now) {
   for (const auto& change : planned) {  // what cannot be compared was planned by what was declared before
     const auto path = change.at("path").get<std::string>();
     const bool unread = rule_at(rules, path).holds_write_only || std::ranges::find(secret, path) != secret.end();
-    if (!unread || std::ranges::find(differs, path) != differs.end()) continue;
-    patch.push_back({{"op", "replace"}, {"path", path}, {"value", nullptr}});
+    if (!unread || change.at("op") == "remove" || std::ranges::find(differs, path) != differs.end()) continue;
+    patch.push_back({{"op", "replace"}, {"path", path}, {"value", change.value("value", Json())}});
   }
   const auto is_sent = [sent = paths_of(patch)](const std::string& pointer) {
     return std::ranges::any_of(sent, [&](const auto& path) { return within(pointer, path); });

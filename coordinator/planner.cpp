@@ -437,9 +437,9 @@ class Planner {
       const Json::json_pointer at(pointer);
       if (old.contains(at) && old[at] == view_.digest(declared[at].dump())) continue;
       const auto whole = outermost_array(declared, at);
-      if (!changes(difference, whole)) {
-        difference.patch.push_back({{"op", "replace"}, {"path", whole}, {"value", nullptr}});
-      }
+      if (changes(difference, whole)) continue;
+      auto shown = without_write_only(rule_at(rules.rules, whole), declared[Json::json_pointer(whole)]);
+      difference.patch.push_back({{"op", "replace"}, {"path", whole}, {"value", std::move(shown)}});
     }
   }
 

@@ -90,6 +90,11 @@ std::vector<std::string> write_only_in(const PropertyRule& rules, const Json& do
   return found;
 }
 
+Json without_write_only(const PropertyRule& rule, Json value) {
+  for (const auto& pointer : write_only_in(rule, value)) value[Json::json_pointer(pointer)] = nullptr;
+  return value;
+}
+
 Result<PropertyRule> property_rules(const JsonText& schema) {
   const auto parsed = Json::parse(schema, nullptr, false);
   if (!parsed.is_object()) return Error{Errc::kMalformed, "the schema is no JSON object", {}, 0};

@@ -40,6 +40,9 @@ bool within(const std::string& pointer, const std::string& around);
 /// Where a document holds write-only values that are set: JSON pointers, in the document's order.
 std::vector<std::string> write_only_in(const PropertyRule& rules, const nlohmann::json& document);
 
+/// A value of the rule with null for all that is write-only in it: to be kept and shown.
+nlohmann::json without_write_only(const PropertyRule& rule, nlohmann::json value);
+
 /// Rules of a type, from its schema: `readOnly`, `writeOnly`, `default`, `contentMediaType: application/json` and
 /// x-muster-{secret,create-only,unordered,key,default} (schema/manifest.capnp).
 /// errors   kMalformed: no JSON object

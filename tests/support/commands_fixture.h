@@ -12,6 +12,7 @@ namespace muster::test {
 inline constexpr const char* kBoxSchema = R"({"type":"object","x-muster-identity":["name"],"properties":{
   "name":{"type":"string"},"size":{"type":"integer"},"link":{"type":"string"},
   "kind":{"type":"string","x-muster-create-only":true},
+  "login":{"type":"object","properties":{"user":{"type":"string"},"pin":{"type":"string","writeOnly":true}}},
   "id":{"type":"string","readOnly":true},"password":{"type":"string","writeOnly":true,"x-muster-secret":true}}})";
 
 /// A coordinator whose one type, NS::Box, can be declared; `box` and `stack` make what is applied.

@@ -111,6 +111,32 @@ TEST_CASE_METHOD(CommandsFixture,
   }
 }
 
+TEST_CASE_METHOD(CommandsFixture,
+                 "of write-only values within others only those that are new are sent, and none in a patch") {
+  start_discovered();
+  const auto with = [](const char* name, const char* pin) {
+    return stack({box("a", {{"login", {{"user", name}, {"pin", pin}}}})});
+  };
+  const auto sent = [&] { return std::get<UpdateJob>(worker().asked<UpdateJob>().back().operation); };
+  apply(with("x", "1111"));
+  edit("a", "login", {{"user", "x"}});  // as a system that gives it never back
+  CHECK(plan(with("x", "1111"))["nothing"] == true);
+  apply(with("y", "1111"));
+  CHECK(sent().patch == R"([{"op":"replace","path":"/login/user","value":"y"}])");
+  CHECK(Json::parse(sent().desired.json)["login"] == Json{{"user", "y"}});
+  apply(with("y", "2222"));
+  CHECK(sent().patch == R"([{"op":"replace","path":"/login/pin","value":null}])");
+  CHECK(Json::parse(sent().desired.json)["login"] == Json{{"user", "y"}, {"pin", "2222"}});
+
+  edit("a", "login", nullptr);
+  discover();
+  const auto draft = plan(with("y", "2222"))["draft"];
+  edit("a", "login", {{"user", "y"}});  // somebody is faster, and cannot have put the pin there
+  CHECK(end_of(api("apply", {{"draft", draft}})["command"])["state"] == "complete");
+  CHECK(Json::parse(sent().patch)[0]["value"] == Json{{"user", "y"}, {"pin", nullptr}});
+  CHECK(Json::parse(sent().desired.json)["login"] == Json{{"user", "y"}, {"pin", "2222"}});
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a command can be cancelled") {
   start_discovered();
   worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
