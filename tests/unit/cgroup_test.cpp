@@ -1,9 +1,10 @@
 #include "coordinator/cli/cgroup.h"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "support/scratch.h"
 
 using namespace muster;
 using namespace muster::cli;
@@ -12,24 +13,17 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Files as the kernel has them in /sys/fs/cgroup, for a process in group `a/b`.
-struct Mount {
+struct Mount : test::Scratch {
   Mount() {
-    std::string pattern = (fs::temp_directory_path() / "muster-cgroup-XXXXXX").string();
-    path = mkdtemp(pattern.data());
     for (const char* file : {"cgroup.controllers", "cgroup.subtree_control", "supervisor/cgroup.procs",
                              "worker-1/cpu.max", "worker-1/memory.max", "worker-2/cpu.max"}) {
       fs::create_directories((own() / file).parent_path());
       std::ofstream(own() / file);
     }
   }
-  ~Mount() { fs::remove_all(path); }
-  Mount(const Mount&) = delete;
-  Mount& operator=(const Mount&) = delete;
 
   [[nodiscard]] fs::path own() const { return path / "a" / "b"; }
   [[nodiscard]] std::string text(const std::string& file) const { return read_file(own() / file).value(); }
-
-  fs::path path;
 };
 
 constexpr const char* kOwn = "12:cpu:/else\n0::/a/b\n";

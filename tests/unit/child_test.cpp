@@ -5,10 +5,11 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
+
+#include "support/scratch.h"
 
 using namespace muster;
 using namespace muster::cli;
@@ -54,23 +55,10 @@ int wait_for(Child& child) {
   return status;
 }
 
-/// A directory as a cgroup is one.
-struct Group {
-  Group() {
-    std::string pattern = (fs::temp_directory_path() / "muster-child-XXXXXX").string();
-    path = mkdtemp(pattern.data());
-  }
-  ~Group() { fs::remove_all(path); }
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
-
-  fs::path path;
-};
-
 }  // namespace
 
 TEST_CASE("a process joins its group before it runs, and without one it is not started") {
-  const Group group;
+  const test::Scratch group;
   Command command = shell("cat '" + (group.path / "cgroup.procs").string() + "'");
   command.group = group.path;
   const auto refused = Child::start(command);
@@ -91,7 +79,7 @@ TEST_CASE("what cannot be run or limited is told by what failed") {
   command = {"nothing", {"/nowhere/nothing"}, {}};
   CHECK(Child::start(command).error().message == "/nowhere/nothing: No such file or directory");
 
-  const Group group;
+  const test::Scratch group;
   command = shell("true");
   command.group = group.path;
   fs::create_symlink("/dev/full", group.path / "cgroup.procs");  // opens, and takes nothing
@@ -108,7 +96,7 @@ TEST_CASE("who writes without end is read a piece at a time") {
     std::size_t lines = 0;
     child.read_lines([&](std::string_view) {
       REQUIRE(++lines <= 64 * 1024 / 2);
-      if (lines % 2048 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it writes on meanwhile
+      if (lines % 2048 == 0) REQUIRE(poll(&output, 1, 20'000) == 1);  // it writes on meanwhile
     });
     CHECK(lines > 0);
   }

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "coordinator/cli/checksums.h"
+#include "support/scratch.h"
 
 using namespace muster;
 using namespace muster::cli;
@@ -19,16 +19,7 @@ namespace {
 
 const std::string kAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";  // SHA-256 of "abc"
 
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "muster-folder-XXXXXX").string();
-    path = mkdtemp(pattern.data());
-  }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
+struct Folder : test::Scratch {
   void put(const std::string& name, const std::string& text, fs::perms mode = fs::perms::owner_all) const {
     std::ofstream(path / name) << text;
     fs::permissions(path / name, mode);
@@ -44,8 +35,6 @@ class Folder {
     }
     return lines;
   }
-
-  fs::path path;
 };
 using Lines = std::vector<std::string>;
 
