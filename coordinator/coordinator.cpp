@@ -115,7 +115,7 @@ Result<void> Coordinator::start() {
     build_core(now);
     commit_and_publish(now);
   } catch (const StoreFailure& failure) {
-    return failure.error();
+    recover(failure.error(), now);
   }
   return {};
 }
@@ -447,6 +447,7 @@ bool Coordinator::idle() const {
 }
 
 void Coordinator::stop() {
+  if (recover_at_ != TimePoint::max()) return;  // nothing is open
   try {
     core_->publisher.note_published();
     if (store_.uncommitted() > 0) must(store_.commit());

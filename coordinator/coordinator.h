@@ -22,8 +22,9 @@ class Coordinator {
               std::shared_ptr<spdlog::logger> log);
   ~Coordinator();
 
-  /// Subscribes, takes up what is durable, and asks workers to announce themselves.
-  /// errors   as Bus::subscribe; kStoreUnavailable
+  /// Subscribes, takes up what is durable, and asks workers to announce themselves. A store that fails is tried again
+  /// by turn().
+  /// errors   as Bus::subscribe
   Result<void> start();
 
   /// Takes what has come and does what is due. A store that fails costs the turn: it is rolled back, and what was in

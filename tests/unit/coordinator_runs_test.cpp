@@ -308,6 +308,21 @@ TEST_CASE_METHOD(RunsFixture, "a request that cannot be stored is not answered a
   CHECK(discover()["state"] == "complete");
 }
 
+TEST_CASE_METHOD(RunsFixture, "a coordinator whose store cannot be written from the start waits until it can") {
+  auto owned = std::make_unique<test::FailingStore>(std::move(store));
+  auto& failing = *owned;
+  store = std::move(owned);
+  failing.failing = true;
+  add_worker();
+  start();
+  advance(Millis(1000));
+  CHECK(coordinator->status().store_failures > 1);
+  coordinator->stop();  // has nothing to lose
+  failing.failing = false;
+  advance(Millis(5000));
+  CHECK(discover()["state"] == "complete");
+}
+
 TEST_CASE_METHOD(RunsFixture, "a coordinator that is asked to stop leaves nothing behind that was decided") {
   start_discovered();
   system.add("NS::Box", {.id = "last"});
