@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "coordinator/declaration.h"
 #include "coordinator/property_rules.h"
@@ -14,6 +15,9 @@ namespace muster {
 /// `digest`   the same for the same value, and of no use to a thief
 JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
                     const std::function<std::string(const std::string&)>& digest);
+
+/// Ends the name that a stack has for what was replaced, until that is deleted: none that could be declared.
+inline constexpr std::string_view kReplaced = " (replaced)";
 
 /// What a claim says; none where it is empty or not ours.
 std::optional<DeclaredResource> claimed(const JsonText& claim);

@@ -115,10 +115,12 @@ class Execution {
   void take_finding(Work& work, JobResult result, TimePoint now);
   bool is_wanted(Work& work, const Item& item);
   /// Once more, in a while; fails the step when that has been tried often enough.
+  [[nodiscard]] bool is_last_try(const Work& work, const Error& why, TimePoint now) const;
   void again(Work& work, Phase phase, const Error& why, TimePoint now);
   void plan_update(Work& work, const nlohmann::json& there, TimePoint now);
   void succeeded(Work& work, const MutationResult& result, TimePoint now);
   void created(Work& work, const Item& item, TimePoint now);
+  void rename_replaced(RowId row);
   void updated(Work& work, const Item& item, TimePoint now);
   void deleted(Work& work, TimePoint now);
   void gone(Work& work);

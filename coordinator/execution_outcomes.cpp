@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "coordinator/canonical.h"
+#include "coordinator/claim.h"
 #include "coordinator/difference.h"
 #include "coordinator/execution_work.h"
 #include "coordinator/label.h"
@@ -56,16 +57,20 @@ JsonObject Execution::identity(const ResourceRecord& row) const {
   return data;
 }
 
-void Execution::again(Work& work, Phase phase, const Error& why, TimePoint now) {
+bool Execution::is_last_try(const Work& work, const Error& why, TimePoint now) const {
   const int allowed = error_traits(why.code).retry == Retry::kFewTimes ? std::min(3, s_.config.retry.attempts)
                                                                        : s_.config.retry.attempts;
+  return work.tries + 1 >= allowed || now >= work.deadline;
+}
+
+void Execution::again(Work& work, Phase phase, const Error& why, TimePoint now) {
   if (row_.cancel == Cancelled::kForced) {
     return end(work.op.step, State::kCancelled, "CANCELLED",
                work.op.uncertain ? "cancelled; whether it was applied is not known: " + why.message : "cancelled");
   }
-  if (++work.tries >= allowed || now >= work.deadline) return fail(work, why);
+  if (is_last_try(work, why, now)) return fail(work, why);
   must(s_.store.put_operation(work.op));
-  go_on(work, phase, now, std::max(why.retry_after, pause_after(work.tries - 1, kFirstPause)));
+  go_on(work, phase, now, std::max(why.retry_after, pause_after(work.tries++, kFirstPause)));
 }
 
 void Execution::take_change(Work& work, JobResult result, bool uncertain, TimePoint now) {
@@ -247,7 +252,7 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
   const auto change = work.change();
   const auto* error = std::get_if<Error>(&answer);
   if (error != nullptr && error->code != Errc::kNotFound) {
-    const bool enough = row_.cancel == Cancelled::kForced || work.tries + 1 >= s_.config.retry.attempts;
+    const bool enough = row_.cancel == Cancelled::kForced || is_last_try(work, *error, now);
     if (enough && work.told && !work.told->properties.empty()) return created(work, Item(*work.told), now);
     return again(work, Phase::kSettling, *error, now);
   }
@@ -438,8 +443,12 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
     if (goes && view.row != made.row) before.emplace_back(view.row, view.state);
   }));
   for (const auto& [old, state] : before) {
+    if (state != ResourceState::kMissing) {
+      rename_replaced(old);
+      continue;
+    }
     must(s_.store.release(old));
-    if (state == ResourceState::kMissing) must(s_.store.leave(old, ResourceState::kVanished, "replaced", at));
+    must(s_.store.leave(old, ResourceState::kVanished, "replaced", at));
   }
   must(s_.store.manage(made.row, {step.stack, step.name, step.claim}));
   if (!work.inherited_key.empty()) must(s_.store.set_unsettled(work.place(), {}));
@@ -447,6 +456,17 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
   work.set_phase(Phase::kConverging);  // it is made: a coordinator that goes on with this must not ask for it again
   must(s_.store.put_operation(work.op));
   converge(work, parsed(work.prior), now);
+}
+
+/// What another has taken the name of stays the stack's until it is deleted: where that fails, the next apply goes on
+/// with it.
+void Execution::rename_replaced(RowId row) {
+  const auto claim = must(s_.store.claim(row));
+  auto declared = claim ? claimed(claim->declared) : std::nullopt;
+  if (!declared) return must(s_.store.release(row));
+  declared->name += kReplaced;
+  declared->on_drift = OnDrift::kObserve;
+  must(s_.store.manage(row, {claim->stack, declared->name, declared_text(*declared)}));
 }
 
 void Execution::updated(Work& work, const Item& item, TimePoint now) {

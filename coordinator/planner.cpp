@@ -473,7 +473,9 @@ class Planner {
     plan_deletions(leaving, mode_ == ApplyMode::kDestroy ? "the stack is destroyed" : "it is not declared any more",
                    result_);
     for (auto& step : result_.plan.steps) {
-      if (step.action == StepAction::kDelete && by_name_.contains(step.name)) step.reason = "another has its name";
+      if (step.action != StepAction::kDelete) continue;
+      if (by_name_.contains(step.name)) step.reason = "another has its name";
+      if (step.name.ends_with(kReplaced)) step.reason = "it was replaced";
     }
   }
 

@@ -27,6 +27,7 @@ void Cloud::remove(const std::string& type, const std::string& id) {
     if (inside) ++removals_[{"SIM::Item", it->first}];
     it = inside ? items.erase(it) : std::next(it);
   }
+  for (const auto& item : left_[id]) ++removals_[{"SIM::Item", item}];
 }
 
 std::size_t Cloud::removals(const std::string& type, const std::string& id) const {
@@ -62,8 +63,11 @@ void Cloud::churn(std::size_t acts) {
         if (!id.empty()) remove(type, id);
         break;
       case 2:
-        if (type == "SIM::Item" && !id.empty() && !types_["SIM::Box"].empty())
-          types_[type][id].parent = any("SIM::Box");
+        if (type == "SIM::Item" && !id.empty() && !types_["SIM::Box"].empty()) {
+          auto& box = types_[type][id].parent;
+          left_[box].insert(id);
+          box = any("SIM::Box");
+        }
         break;
       default:
         if (!id.empty()) ++types_[type][id].version;

@@ -30,7 +30,8 @@ class Cloud {
   [[nodiscard]] const std::map<std::string, Things>& types() const { return types_; }
   /// Whether a thing of that type and id has ever existed.
   [[nodiscard]] bool ever(const std::string& type, const std::string& id) const { return ever_.contains({type, id}); }
-  /// How often a thing was removed: it cannot have vanished more often.
+  /// How often a thing was removed, or a box that it had lain in: who has looked into its new box before it was there
+  /// tells it as gone with the old one. It cannot have vanished more often.
   [[nodiscard]] std::size_t removals(const std::string& type, const std::string& id) const;
   [[nodiscard]] static Json properties(const std::string& type, const std::string& id, const Thing& thing);
 
@@ -52,6 +53,7 @@ class Cloud {
   std::map<std::string, Things> types_{{"SIM::Box", {}}, {"SIM::Item", {}}, {"SIM::Note", {}}};
   std::set<std::pair<std::string, std::string>> ever_;
   std::map<std::pair<std::string, std::string>, std::size_t> removals_;  // by type and id
+  std::map<std::string, std::set<std::string>> left_;                    // by box: items that have lain in it
   std::size_t next_id_ = 0;
 };
 

@@ -112,8 +112,9 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
     return answer(std::move(going), host);
   }
   if (!named) {
-    const auto doubled =
-        std::ranges::count_if(things, [&](const auto& each) { return each.second.properties["name"] == name; });
+    const auto doubled = std::ranges::count_if(things, [&](const auto& each) {
+      return each.second.properties["name"] == name && !undeleted_.contains(each.first);
+    });
     if (doubled > 1 && !lied_to_ && !fault_) fault_ = "three living objects of " + name;
   }
   book({Entry::Act::kCreate, request.idempotency_key, request.type, id, name, {}}, host);
@@ -149,7 +150,10 @@ Result<Mutation> Objects::update(const UpdateRequest& request, Host& host) {
 }
 
 Result<Mutation> Objects::remove(const DeleteRequest& request, Host& host) {
-  if (auto error = trouble(host)) return *error;
+  if (auto error = trouble(host)) {
+    undeleted_.insert(request.native_id);
+    return *error;
+  }
   auto& things = types_[request.type];
   const auto found = things.find(request.native_id);
   if (found == things.end() || !seen(found->second)) return Mutation::deleted();

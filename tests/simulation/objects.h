@@ -109,6 +109,7 @@ class Objects {
   std::vector<Entry> books_;
   std::map<std::string, Entry::Act> acts_;  // by key
   std::set<std::pair<std::string, std::string>> ever_;
+  std::set<std::string> undeleted_;  // ids that were to be deleted, in vain: another may be made beside them
   bool lied_to_ = false;
   std::map<std::pair<std::string, std::string>, std::size_t> removals_;  // by type and id
   std::size_t serial_ = 0;

@@ -337,6 +337,50 @@ TEST_CASE_METHOD(CommandsFixture, "what is made in place of another is asked for
   CHECK(listed("NS::Box") == Strings{"made-2"});
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what was replaced and could not be deleted goes with the next apply") {
+  start_discovered();
+  apply(stack({box("a", {{"kind", "x"}})}));
+  const auto first = thing("a")["id"].get<std::string>();
+  auto wanted = box("a2", {{"kind", "y"}});
+  wanted["name"] = "a";
+  wanted["replace"] = "create-first";
+  worker().on_go = [](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<DeleteJob>(job.operation)) return JobResult(Error{Errc::kAccessDenied, "no", {}, 0});
+    return {};
+  };
+  const auto failed = apply(stack({wanted}));
+  CHECK(result_of(failed, "a") == "failed ACCESS_DENIED");
+  CHECK(listed("NS::Box") == Strings{first, thing("a2")["id"].get<std::string>()});
+  edit("a", "size", 77);  // nobody is told of drift of what is to go
+  discover();
+  CHECK(events("resource.drifted").empty());
+  const auto plan = this->plan(stack({wanted}));
+  CHECK(plan["summary"]["unchanged"] == 1);
+  const auto& last = plan["steps"].back();
+  CHECK(last["name"] == "a (replaced)");
+  CHECK(last["action"] == "delete");
+  CHECK(last["reason"] == "it was replaced");
+  restart();
+  worker().on_go = {};
+  CHECK(apply(stack({wanted}))["state"] == "complete");
+  CHECK(listed("NS::Box") == Strings{thing("a2")["id"].get<std::string>()});
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a create told is kept where nobody can read it") {
+  start_discovered();
+  worker().on_go = [&, calls = 0](const Job& job) mutable -> FakeWorker::Behaviour {
+    const auto done = system.change(job);
+    if (calls++ == 0) return JobResult(Error{Errc::kNetwork, "it may have been made", {}, 0});
+    return done;
+  };
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ReadJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kInternalFailure, "it crashes", {}, 0});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(listed("NS::Box") == Strings{thing("a")["id"].get<std::string>()});
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a change that never shows is found out") {
   start_discovered();
   worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
