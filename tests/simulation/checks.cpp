@@ -47,9 +47,12 @@ void Fleet::watch(const Outgoing& message) {
     const auto made = ack ? made_.find(ack->token) : made_.end();
     if (made != made_.end() && ack->verdict != Verdict::kLater) told_.insert(made->second);
   }
-  if (message.subject.starts_with(user_->inbox()) && store_->uncommitted() > 0) {
+  if (message.subject.starts_with(user_->inbox())) {
     const auto answer = Json::parse(message.data, nullptr, false);
-    if (answer.contains("command") && answer["command"].is_string()) fault_ = "a promise is given before it is durable";
+    const bool promise = answer.contains("command") && answer["command"].is_string();
+    // Of what was promised before it may be told while the turn has written something else.
+    const bool first = promise && answered_.insert(answer["command"]).second;
+    if (first && store_->uncommitted() > 0) fault_ = "a promise is given before it is durable";
   }
   if (message.subject.starts_with("sim.job.") || message.subject.ends_with(".job")) {
     const auto job = decode<Job>(message.data);

@@ -112,6 +112,7 @@ class Fleet {
   std::map<std::string, std::set<std::string>> drifted_at_;  // by key of a change: ids of what was not as declared then
   std::set<Token> needless_;           // tokens under which `go` was said though their steps had ended
   std::map<Token, std::string> made_;  // native ids that workers have told as there after a change
+  std::set<std::string> answered_;     // commands that the user was told of
   std::set<std::string> told_;         // those of results that the coordinator has acknowledged
   Plan plan_;
   Fault fault_;
