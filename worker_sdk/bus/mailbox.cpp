@@ -12,7 +12,7 @@ std::size_t bytes_of(const natsMsg* msg) {
 }
 
 /// Messages that are done with. The library frees them in a thread of its own, which it wakes for the first that it is
-/// given: they are given back many at a time. One per thread.
+/// given, and which then contends for the heap with this one: they are given back many at a time. One per thread.
 class Discarded {
  public:
   ~Discarded() { give_back(); }
@@ -27,8 +27,8 @@ class Discarded {
   }
 
  private:
-  static constexpr std::size_t kMaxDiscardedBytes = 256 * 1024;
-  std::array<natsMsg*, 64> held_{};
+  static constexpr std::size_t kMaxDiscardedBytes = 1 << 20;
+  std::array<natsMsg*, 1024> held_{};
   std::size_t count_ = 0;
   std::size_t bytes_ = 0;
 };
@@ -75,23 +75,20 @@ void give_back_messages() noexcept {
 
 void Mailbox::put(MsgPtr msg) {
   const std::size_t bytes = bytes_of(msg.get());
-  {
-    const std::lock_guard lock(mutex_);
-    if (closed_) return;
-    if (messages_.size() >= kMaxMessages || bytes_ + bytes > kMaxBytes) {
-      ++arrivals_->dropped;
-      return;
-    }
-    bytes_ += bytes;
-    arrivals_->bytes += bytes;
-    messages_.push_back(std::move(msg));
-    ++arrivals_->pending;
+  const std::lock_guard lock(arrivals_->mutex);
+  if (closed_) return;
+  if (messages_.size() >= kMaxMessages || bytes_ + bytes > kMaxBytes) {
+    ++arrivals_->dropped;
+    return;
   }
-  arrivals_->waker.wake_if_asleep();
+  bytes_ += bytes;
+  arrivals_->bytes += bytes;
+  messages_.push_back(std::move(msg));
+  ++arrivals_->pending;
 }
 
 void Mailbox::take(std::size_t limit, std::vector<Message>& out) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(arrivals_->mutex);
   const std::size_t count = std::min(limit, messages_.size());
   const std::size_t before = bytes_;
   for (std::size_t i = 0; i < count; ++i) {
@@ -104,7 +101,7 @@ void Mailbox::take(std::size_t limit, std::vector<Message>& out) {
 }
 
 void Mailbox::close() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(arrivals_->mutex);
   closed_ = true;
   arrivals_->pending -= messages_.size();
   arrivals_->bytes -= bytes_;

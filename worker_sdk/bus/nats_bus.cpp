@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -244,8 +245,13 @@ bool NatsBus::State::may_read(Reading reading) const {
   return messages < kReadAheadMessages && bytes < kReadAheadBytes;
 }
 
+/// The library's delivery thread wakes with the first message of a plain subscription. It waits at the mailboxes until
+/// all that there is has been read: else the two would take turns, message for message.
 void NatsBus::State::read_socket() {
-  if (link->read()) heard = steady_clock::now();
+  {
+    const std::lock_guard held(context->arrivals.mutex);
+    if (link->read()) heard = steady_clock::now();
+  }
   for (auto& [id, subscription] : subscriptions) {
     if (subscription.native) subscription.native->collect();
   }

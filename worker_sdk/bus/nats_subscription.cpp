@@ -6,9 +6,14 @@ namespace {
 // Closure of a plain subscription: a mailbox, freed when the library says that no call can follow.
 using Closure = std::shared_ptr<Mailbox>;
 
-void on_message(natsConnection*, natsSubscription*, natsMsg* raw, void* closure) noexcept {
+/// The loop is woken for the last message that waits, not for each: it finds all of them.
+void on_message(natsConnection*, natsSubscription* subscription, natsMsg* raw, void* closure) noexcept {
   MsgPtr msg(raw);
-  if (msg) (*static_cast<Closure*>(closure))->put(std::move(msg));
+  if (!msg) return;
+  Mailbox& mailbox = **static_cast<Closure*>(closure);
+  mailbox.put(std::move(msg));
+  int waiting = 0;
+  if (natsSubscription_GetPending(subscription, &waiting, nullptr) != NATS_OK || waiting == 0) mailbox.wake();
 }
 
 void on_complete(void* closure) noexcept {
