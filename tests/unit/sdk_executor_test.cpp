@@ -25,6 +25,7 @@ TEST_CASE("work runs on as many threads as there are slots, and each end is told
                          return Outcome{not_found(), 1};
                        }});
     }
+    executor.start();
     for (std::size_t taken = 0; taken < 4;) {
       const int before = wakes;
       const auto finished = executor.take();
@@ -49,8 +50,11 @@ TEST_CASE("more work than slots is a bug") {
     return Outcome{not_found(), 0};
   };
   executor.submit({Token("a"), wait});
+  executor.start();
   begun.wait();
   executor.submit({Token("b"), [] { return Outcome{not_found(), 0}; }});
-  CHECK_THROWS_AS(executor.submit({Token("c"), [] { return Outcome{not_found(), 0}; }}), std::logic_error);
+  executor.start();
+  executor.submit({Token("c"), [] { return Outcome{not_found(), 0}; }});
+  CHECK_THROWS_AS(executor.start(), std::logic_error);
   go_on.count_down();
 }

@@ -1,32 +1,36 @@
 #include "executor.h"
 
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
 namespace muster {
 
-ThreadExecutor::ThreadExecutor(std::size_t slots, std::function<void()> wake) : slots_(slots), wake_(std::move(wake)) {
+ThreadExecutor::ThreadExecutor(std::size_t slots, std::function<void()> wake)
+    : slots_(slots), wake_(std::move(wake)), waits_(slots) {
   threads_.reserve(slots);
-  for (std::size_t i = 0; i < slots; ++i) {
-    threads_.emplace_back([this] { run(); });
+  idle_.reserve(slots);
+  for (Idle& wait : waits_) {
+    threads_.emplace_back([this, &wait] { run(wait); });
   }
 }
 
 ThreadExecutor::~ThreadExecutor() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  ready_.notify_all();
+  const std::lock_guard lock(mutex_);
+  stopping_ = true;
+  for (Idle* thread : idle_) thread->called.notify_one();
 }
 
-void ThreadExecutor::submit(Work work) {
+void ThreadExecutor::start() {
+  if (submitted_.empty()) return;
   std::unique_lock lock(mutex_);
-  if (queue_.size() >= slots_) throw std::logic_error("more work than slots");
-  queue_.push_back(std::move(work));
-  const bool wakes = wakes_one();
+  if (queue_.size() + submitted_.size() > slots_) throw std::logic_error("more work than slots");
+  std::move(submitted_.begin(), submitted_.end(), std::back_inserter(queue_));
+  submitted_.clear();
+  Idle* next = call_one();
   lock.unlock();  // else the thread would wake to wait for it
-  if (wakes) ready_.notify_one();
+  if (next != nullptr) next->called.notify_one();
 }
 
 std::vector<ThreadExecutor::Finished> ThreadExecutor::take() {
@@ -34,26 +38,29 @@ std::vector<ThreadExecutor::Finished> ThreadExecutor::take() {
   return std::exchange(finished_, {});
 }
 
-bool ThreadExecutor::wakes_one() {
-  if (waking_ || idle_ == 0 || queue_.empty()) return false;
-  return waking_ = true;
+ThreadExecutor::Idle* ThreadExecutor::call_one() {
+  if (waking_ || idle_.empty() || queue_.empty()) return nullptr;
+  waking_ = true;
+  Idle* thread = idle_.back();
+  idle_.pop_back();
+  thread->is_called = true;
+  return thread;
 }
 
-void ThreadExecutor::run() {
+void ThreadExecutor::run(Idle& self) {
   std::unique_lock lock(mutex_);
   for (;;) {
     while (queue_.empty() && !stopping_) {
-      ++idle_;
-      ready_.wait(lock);
-      --idle_;
-      waking_ = false;
+      idle_.push_back(&self);
+      self.called.wait(lock, [&] { return self.is_called || stopping_; });
+      if (self.is_called) waking_ = self.is_called = false;
     }
     if (stopping_) return;
     Work work = std::move(queue_.front());
     queue_.pop_front();
-    const bool wakes = wakes_one();
+    Idle* next = call_one();
     lock.unlock();
-    if (wakes) ready_.notify_one();
+    if (next != nullptr) next->called.notify_one();
     Finished finished{std::move(work.token), work.run()};
     work.run = nullptr;  // what it holds is let go outside the lock
     lock.lock();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "schema/messages.h"
@@ -32,7 +33,7 @@ class Executor {
   virtual void submit(Work work) = 0;
 };
 
-/// One thread per slot.
+/// One thread per slot. Thread: the loop's.
 class ThreadExecutor final : public Executor {
  public:
   struct Finished {
@@ -45,26 +46,36 @@ class ThreadExecutor final : public Executor {
   /// Waits for what runs; what has not begun never does.
   ~ThreadExecutor() override;
 
+  /// Keeps it until the next start().
+  void submit(Work work) override { submitted_.push_back(std::move(work)); }
+  /// Hands what was submitted to the threads, all at once: each handing over may wake one and wait for another.
   /// Throws std::logic_error when there is more than one piece of work per slot.
-  void submit(Work work) override;
+  void start();
   /// What has ended since the last call.
   std::vector<Finished> take();
 
  private:
-  void run();
-  /// Whether one more thread is to be woken for what is queued. Not while one is on its way: it wakes the next when it
-  /// has taken its work, and short jobs end before that many threads would be awake. With the mutex held.
-  bool wakes_one();
+  /// A thread that waits for work.
+  struct Idle {
+    std::condition_variable called;
+    bool is_called = false;
+  };
+  void run(Idle& self);
+  /// Who is to be woken for what is queued, if anybody: the thread that worked last, whose memory is still at hand.
+  /// Not while one is on its way: it wakes the next when it has taken its work, and short jobs end before that many
+  /// threads would be awake. With the mutex held.
+  Idle* call_one();
 
   const std::size_t slots_;
   const std::function<void()> wake_;
+  std::vector<Work> submitted_;
   std::mutex mutex_;  // of the members below
-  std::condition_variable ready_;
   std::deque<Work> queue_;
-  std::size_t idle_ = 0;  // threads that wait
-  bool waking_ = false;   // one of them has been told
+  std::vector<Idle*> idle_;  // the one that worked last at the end
+  bool waking_ = false;      // one that was called has not come yet
   bool stopping_ = false;
   std::vector<Finished> finished_;
+  std::vector<Idle> waits_;            // one of each thread
   std::vector<std::jthread> threads_;  // last: they use what is above
 };
 

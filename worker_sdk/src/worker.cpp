@@ -111,9 +111,11 @@ void run_loop(WorkerCore& core, NatsBus& bus, ThreadExecutor& executor, const St
     bus.receive(batch, kBatch);
     const TimePoint now = clock.now();
     for (const Message& message : batch) core.handle(message, now);
+    executor.start();
     for (auto& finished : executor.take()) core.complete(finished.token, std::move(finished.outcome), now);
     if (signals.came()) core.drain(now, kDrainLimit);
     core.tick(now);
+    executor.start();
   }
 }
 
@@ -130,6 +132,7 @@ int serve(const Plugin& plugin, const WorkerOptions& options, const std::shared_
     log->error("cannot subscribe: {}", started.error().message);
     return 1;
   }
+  executor.start();
   run_loop(core, *bus, executor, signals, clock);
   if (bus->link().closed) log->error("the connection is closed for good: {}", bus->status().last_error);
 
