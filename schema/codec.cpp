@@ -21,13 +21,18 @@ std::uint32_t millis(Millis value) {
   return static_cast<std::uint32_t>(std::clamp<Millis::rep>(value.count(), 0, kMax));
 }
 
+kj::ArrayPtr<capnp::word> Frame::first_segment() {
+  if (bytes_.empty()) return {reinterpret_cast<capnp::word*>(small_.data()), small_.size()};
+  return {reinterpret_cast<capnp::word*>(bytes_.data() + kHeader), (bytes_.size() - kHeader) / sizeof(capnp::word)};
+}
+
 kj::ArrayPtr<capnp::word> Frame::allocateSegment(unsigned minimum) {
-  const auto room = (bytes_.size() - kHeader) / sizeof(capnp::word);
-  if (!first_used_ && minimum <= room) {
+  const auto first = first_segment();
+  if (!first_used_ && minimum <= first.size()) {
     first_used_ = true;
-    return {reinterpret_cast<capnp::word*>(bytes_.data() + kHeader), room};
+    return first;
   }
-  auto& segment = more_.emplace_back(std::max<std::size_t>(minimum, room));
+  auto& segment = more_.emplace_back(std::max<std::size_t>(minimum, first.size()));
   return {reinterpret_cast<capnp::word*>(segment.data()), segment.size()};
 }
 
@@ -38,9 +43,19 @@ Bytes Frame::take() {
     return {flat.asChars().begin(), flat.asChars().size()};
   }
   const auto used = static_cast<std::uint32_t>(segments[0].size());
-  for (std::size_t i = 0; i < sizeof used; ++i) bytes_[4 + i] = static_cast<char>(used >> (8 * i));
-  bytes_.resize(kHeader + used * sizeof(capnp::word));
-  return std::move(bytes_);
+  const std::size_t size = kHeader + used * sizeof(capnp::word);
+  std::array<char, kHeader> header{};
+  for (std::size_t i = 0; i < sizeof used; ++i) header[4 + i] = static_cast<char>(used >> (8 * i));
+  if (!bytes_.empty()) {
+    std::ranges::copy(header, bytes_.begin());
+    bytes_.resize(size);
+    return std::move(bytes_);
+  }
+  Bytes small;
+  small.reserve(size);
+  small.append(header.data(), header.size());
+  small.append(reinterpret_cast<const char*>(small_.data()), size - kHeader);
+  return small;
 }
 
 std::string get_text(capnp::Text::Reader value, std::string_view field) {

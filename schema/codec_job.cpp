@@ -1,4 +1,5 @@
 #include "job.capnp.h"
+#include "schema/views.h"
 #include "schema/wire.h"
 
 namespace muster {
@@ -212,7 +213,7 @@ JobOperation get(Job::Operation::Reader from) {
   throw Malformed("Job.operation", "unknown operation");
 }
 
-void put(const muster::Job& value, Job::Builder to) {
+void put(const muster::JobView& value, Job::Builder to) {
   to.setFleet(text(value.fleet.value));
   to.setId(text(value.id.value));
   to.setToken(text(value.token.value));
@@ -248,8 +249,14 @@ muster::Job get(Job::Reader from) {
 
 }  // namespace wire
 
-Bytes encode(const Job& message) {
+Bytes encode(const JobView& message) {
   return wire::encode_as<wire::Job>(message);
+}
+
+Bytes encode(const Job& message) {
+  return encode(JobView{message.fleet, message.id, message.token, message.attempt, message.ns, message.pool,
+                        message.target, message.type, message.manifest, message.lease, message.deadline,
+                        message.priority, message.operation});
 }
 
 template <>

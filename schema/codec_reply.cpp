@@ -1,5 +1,6 @@
 #include "reply.capnp.h"
 #include "schema/utf8.h"
+#include "schema/views.h"
 #include "schema/wire.h"
 
 namespace muster {
@@ -9,6 +10,7 @@ static_assert(static_cast<int>(MutationStatus::PENDING) == static_cast<int>(must
 static_assert(static_cast<int>(Verdict::LATER) == static_cast<int>(muster::Verdict::kLater));
 
 constexpr std::size_t kMaxErrorBytes = 4 * 1024;
+constexpr std::size_t kEnvelopeWords = 96;  // of a reply: ids and all that has a fixed size
 
 /// Codes of one process only never travel: to the other side they are a failure without a reason it knows.
 std::uint16_t travelling_code(const Error& error) {
@@ -198,7 +200,7 @@ decltype(muster::JobReply::body) get(JobReply::Body::Reader from) {
   throw Malformed("JobReply.body", "unknown kind");
 }
 
-void put(const muster::JobReply& value, JobReply::Builder to) {
+void put(const muster::JobReplyView& value, JobReply::Builder to) {
   to.setFleet(text(value.fleet.value));
   to.setJobId(text(value.job.value));
   to.setToken(text(value.token.value));
@@ -242,11 +244,11 @@ std::size_t words_of(const Error& error) {
   return 3 + words(error.message);
 }
 
-/// What is large in a reply; the rest fits into kSmallMessageWords.
-std::size_t words_of(const muster::JobReply& reply) {
-  if (const auto* part = std::get_if<muster::Part>(&reply.body)) return words(part->data);
-  if (const auto* manifest = std::get_if<ManifestBytes>(&reply.body)) return words(manifest->encoded);
-  const auto* result = std::get_if<muster::JobResult>(&reply.body);
+/// What is large in a reply.
+std::size_t words_of(const decltype(muster::JobReply::body)& body) {
+  if (const auto* part = std::get_if<muster::Part>(&body)) return words(part->data);
+  if (const auto* manifest = std::get_if<ManifestBytes>(&body)) return words(manifest->encoded);
+  const auto* result = std::get_if<muster::JobResult>(&body);
   if (result == nullptr) return 0;
   std::size_t sum = 0;
   if (const auto* list = std::get_if<muster::ListResult>(result)) {
@@ -263,8 +265,13 @@ std::size_t words_of(const muster::JobReply& reply) {
 
 }  // namespace wire
 
+Bytes encode(const JobReplyView& message) {
+  return wire::encode_as<wire::JobReply>(message, wire::kEnvelopeWords + wire::words_of(message.body));
+}
+
 Bytes encode(const JobReply& message) {
-  return wire::encode_as<wire::JobReply>(message, wire::kSmallMessageWords + wire::words_of(message));
+  return encode(JobReplyView{message.fleet, message.job, message.token, message.worker, message.attempt, message.calls,
+                             message.body});
 }
 
 Bytes encode(const ResultAck& message) {

@@ -12,6 +12,7 @@
 #include <capnp/serialize.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -62,11 +63,16 @@ unsigned count(const std::vector<T>& values) {
   return static_cast<unsigned>(values.size());
 }
 
+inline constexpr std::size_t kSmallMessageWords = 256;
+
 /// A message that is built where it will be sent from: its first segment lies in the result, behind the frame header.
+/// A small one is built on the stack and copied: a result of the right size is cheaper than one that is cut down.
 class Frame final : public capnp::MessageBuilder {
  public:
   /// `words`   estimate of the content; more than it holds costs one more copy
-  explicit Frame(std::size_t words) : bytes_(kHeader + words * sizeof(capnp::word), '\0') {}
+  explicit Frame(std::size_t words) {
+    if (words > small_.size()) bytes_.resize(kHeader + words * sizeof(capnp::word), '\0');
+  }
 
   /// The finished message; the builder is spent.
   Bytes take();
@@ -74,8 +80,10 @@ class Frame final : public capnp::MessageBuilder {
  private:
   static constexpr std::size_t kHeader = 8;  // segment count less one, size of the only segment
   kj::ArrayPtr<capnp::word> allocateSegment(unsigned minimum) override;
+  [[nodiscard]] kj::ArrayPtr<capnp::word> first_segment();
 
-  Bytes bytes_;
+  std::array<std::uint64_t, kSmallMessageWords> small_{};
+  Bytes bytes_;  // empty: a small message
   bool first_used_ = false;
   std::vector<std::vector<std::uint64_t>> more_;
 };
@@ -84,8 +92,6 @@ class Frame final : public capnp::MessageBuilder {
 inline std::size_t words(std::string_view value) {
   return value.size() / sizeof(capnp::word) + 1;
 }
-
-inline constexpr std::size_t kSmallMessageWords = 256;
 
 template <typename Root, typename T>
 Bytes encode_as(const T& message, std::size_t estimate = kSmallMessageWords) {
@@ -145,6 +151,11 @@ auto get_message(std::string_view bytes) {
   const auto count_of_words = bytes.size() / sizeof(capnp::word);
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(capnp::word) == 0) {
     return with({reinterpret_cast<const capnp::word*>(bytes.data()), count_of_words});
+  }
+  if (count_of_words <= kSmallMessageWords) {
+    std::array<std::uint64_t, kSmallMessageWords> aligned{};
+    std::memcpy(aligned.data(), bytes.data(), bytes.size());
+    return with({reinterpret_cast<const capnp::word*>(aligned.data()), count_of_words});
   }
   auto aligned = kj::heapArray<capnp::word>(count_of_words);
   std::memcpy(aligned.asBytes().begin(), bytes.data(), bytes.size());

@@ -17,10 +17,6 @@ JobReply envelope(const JobReply& reply) {
   return {reply.fleet, reply.job, reply.token, reply.worker, reply.attempt, 0, {}};
 }
 
-std::vector<Bytes> encode_in_parts(const JobReply& reply, std::size_t max_payload) {
-  return in_parts(reply, encode(reply), max_payload);
-}
-
 std::vector<Bytes> in_parts(const JobReply& ids, Bytes whole, std::size_t max_payload) {
   if (whole.size() <= max_payload) return {std::move(whole)};
   const std::size_t room = std::max(max_payload, kEnvelopeBytes + kMinPartBytes) - kEnvelopeBytes;

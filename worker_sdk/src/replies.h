@@ -7,10 +7,8 @@
 
 namespace muster {
 
-/// The messages that carry `reply`: itself, or numbered parts where it is larger than the server's payload limit
-/// (bytes). A result over 64 MiB or 4096 parts is replaced by LIMIT.
-std::vector<Bytes> encode_in_parts(const JobReply& reply, std::size_t max_payload);
-/// The same of a reply that is encoded already.
+/// The messages that carry an encoded reply: itself, or numbered parts where it is larger than the server's payload
+/// limit (bytes). A result over 64 MiB or 4096 parts is replaced by LIMIT.
 /// `ids`   whose ids the parts bear; its body is not looked at
 std::vector<Bytes> in_parts(const JobReply& ids, Bytes whole, std::size_t max_payload);
 

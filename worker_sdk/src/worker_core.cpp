@@ -10,6 +10,7 @@
 #include "replies.h"
 #include "schema/codec.h"
 #include "schema/mutation.h"
+#include "schema/views.h"
 #include "worker_sdk/bus/digest.h"
 
 namespace muster {
@@ -26,7 +27,6 @@ constexpr Millis kStopBeforeLimit{1500};  // of a drain
 constexpr Millis kComplainInterval{1000};
 constexpr Millis kHealthInterval{10'000};
 constexpr Millis kCleanupLimit{4000};
-constexpr std::size_t kRecentTokens = 4096;
 
 /// std::erase_if hands its predicate constant entries; these predicates act on them.
 template <typename Slots, typename Predicate>
@@ -354,7 +354,7 @@ void WorkerCore::on_job(const Message& message, TimePoint now) {
   if (message.reply.empty()) return malformed("job", invalid_request("no reply subject"), now);
   auto job = std::make_shared<const Job>(std::move(*decoded));
   const std::string reply(message.reply);
-  if (!remember(job->token) && !MUSTER_MUTATION("run-duplicates")) {
+  if (!recent_.insert(job->token) && !MUSTER_MUTATION("run-duplicates")) {
     ++counters_.duplicates;
     return;
   }
@@ -391,16 +391,6 @@ std::optional<Error> WorkerCore::refusal(const Job& job) const {
   if (job.ns != ns) return invalid_request("a job of namespace " + job.ns + ", not " + ns);
   if (job.pool != options_.pool) return invalid_request("a job of pool " + job.pool + ", not " + options_.pool);
   return std::nullopt;
-}
-
-bool WorkerCore::remember(const Token& token) {
-  if (!recent_.insert(token).second) return false;
-  recent_order_.push_back(token);
-  if (recent_order_.size() > kRecentTokens) {
-    recent_.erase(recent_order_.front());
-    recent_order_.pop_front();
-  }
-  return true;
 }
 
 void WorkerCore::accept(Slot& slot) {
@@ -543,10 +533,13 @@ void WorkerCore::answer(const Slot& slot, JobResult result, std::uint32_t calls)
   reply_to(*slot.job, slot.reply, std::move(result), calls);
 }
 
-void WorkerCore::reply_to(const Job& job, const std::string& subject, decltype(JobReply::body) body,
+void WorkerCore::reply_to(const Job& job, const std::string& subject, const decltype(JobReply::body)& body,
                           std::uint32_t calls) {
-  const JobReply reply{job.fleet, job.id, job.token, options_.id, job.attempt, calls, std::move(body)};
-  for (Bytes& data : encode_in_parts(reply, bus_.link().max_payload)) publish(subject, {}, std::move(data));
+  Bytes whole = encode(JobReplyView{job.fleet, job.id, job.token, options_.id, job.attempt, calls, body});
+  const std::size_t max_payload = bus_.link().max_payload;
+  if (whole.size() <= max_payload) return publish(subject, {}, std::move(whole));
+  const JobReply ids{job.fleet, job.id, job.token, options_.id, job.attempt, calls, {}};
+  for (Bytes& part : in_parts(ids, std::move(whole), max_payload)) publish(subject, {}, std::move(part));
 }
 
 void WorkerCore::publish(const std::string& subject, const std::string& reply, Bytes data) {

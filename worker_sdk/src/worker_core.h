@@ -2,14 +2,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include <spdlog/fwd.h>
@@ -19,6 +17,7 @@
 #include "journal.h"
 #include "lifecycle.h"
 #include "muster/worker.h"
+#include "recent_tokens.h"
 #include "schema/messages.h"
 #include "schema/subjects.h"
 #include "worker_sdk/bus/bus.h"
@@ -145,7 +144,6 @@ class WorkerCore {
   // Jobs
   void on_job(const Message& message, TimePoint now);
   [[nodiscard]] std::optional<Error> refusal(const Job& job) const;
-  [[nodiscard]] bool remember(const Token& token);
   void accept(Slot& slot);
   void begin(Slot& slot, TimePoint now);
   /// True: the job was not begun, it is answered and to be forgotten. Else its stop token is set.
@@ -177,7 +175,7 @@ class WorkerCore {
 
   // Answers
   void answer(const Slot& slot, JobResult result, std::uint32_t calls);
-  void reply_to(const Job& job, const std::string& subject, decltype(JobReply::body) body, std::uint32_t calls);
+  void reply_to(const Job& job, const std::string& subject, const decltype(JobReply::body)& body, std::uint32_t calls);
   void publish(const std::string& subject, const std::string& reply, Bytes data);
   void malformed(std::string_view what, const Error& error, TimePoint now);
   [[nodiscard]] MicroService::Stats stats() const;
@@ -222,8 +220,7 @@ class WorkerCore {
   std::map<Token, Slot> slots_;
   std::map<Token, Unacknowledged> unacked_;
   std::size_t unacked_bytes_ = 0;
-  std::deque<Token> recent_order_;
-  std::unordered_set<Token> recent_;
+  RecentTokens recent_;
   Counters counters_;
   MicroService::Stats stats_;
 };
