@@ -5,6 +5,7 @@
 
 #include "schema/codec.h"
 #include "schema/mutation.h"
+#include "schema/views.h"
 
 namespace muster {
 namespace {
@@ -35,8 +36,8 @@ JobId Dispatcher::submit(JobSpec spec, TimePoint now, WallTime wall) {
 }
 
 bool Dispatcher::leases(const JobId& job, const Token& token) const {
-  const auto lease = leases_.find(token);
-  return (lease != leases_.end() && lease->second == job) || (MUSTER_MUTATION("any-token") && jobs_.contains(job));
+  const auto lease = leases_.find(token.value);
+  return (lease != leases_.end() && lease->second->id == job) || (MUSTER_MUTATION("any-token") && jobs_.contains(job));
 }
 
 bool Dispatcher::supersede(const JobId& job, JobResult result, Effects& effects) {
@@ -124,26 +125,32 @@ std::optional<JobId> Dispatcher::next_job(const Lane& lane, LaneState& state, Ti
   std::array<std::size_t, 4> order = {3, 2, 1, 0};
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return state.queues[i].pass; });
   for (const auto index : order) {
-    auto& queue = state.queues[index];
-    for (std::size_t left = queue.targets.size(); left > 0; --left) {
-      auto turn = std::move(queue.targets.front());
-      queue.targets.pop_front();
+    auto& targets = state.queues[index].targets;
+    for (std::size_t left = targets.size(); left > 0; --left) {
+      auto& turn = targets.front();
       while (!turn.jobs.empty()) {
         const auto it = jobs_.find(turn.jobs.front());
         if (it != jobs_.end() && it->second.state == State::kQueued) break;
         turn.jobs.pop_front();
       }
-      if (turn.jobs.empty()) continue;
+      if (turn.jobs.empty()) {
+        targets.pop_front();
+        continue;
+      }
       const auto ready = limiter_.ready_at(lane.ns, turn.target, now);
       if (ready > now) {
         blocked_until_ = std::min(blocked_until_, ready);
-        queue.targets.push_back(std::move(turn));
+        targets.splice(targets.end(), targets, targets.begin());
         continue;
       }
-      const auto id = turn.jobs.front();
+      auto id = std::move(turn.jobs.front());
       turn.jobs.pop_front();
-      if (!turn.jobs.empty()) queue.targets.push_back(std::move(turn));
-      queue.pass += kStride[index];
+      if (turn.jobs.empty()) {
+        targets.pop_front();
+      } else {
+        targets.splice(targets.end(), targets, targets.begin());
+      }
+      state.queues[index].pass += kStride[index];
       return id;
     }
   }
@@ -209,7 +216,7 @@ bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& 
   ++record.attempt;
   ++state.flying;
   ++counters_.dispatched;
-  leases_.emplace(record.token, record.id);
+  leases_.emplace(record.token.value, &record);
   limiter_.charge(spec.lane.ns, spec.target.id, 1, now);
   if (worker != nullptr) {
     record.worker = worker->announcement.worker;
@@ -218,20 +225,10 @@ bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& 
     ++state.unattributed;
   }
 
-  Job job;
-  job.fleet = fleet_;
-  job.id = record.id;
-  job.token = record.token;
-  job.attempt = record.attempt;
-  job.ns = spec.lane.ns;
-  job.pool = spec.lane.pool;
-  job.target = spec.target;
-  job.type = spec.type;
-  job.manifest = spec.manifest;
-  job.lease = change ? kChangeLease : kReadLease;
-  job.deadline = std::max(Millis(1), std::chrono::duration_cast<Millis>(record.deadline - now));
-  job.priority = spec.priority;
-  job.operation = spec.operation;
+  const auto time_left = std::max(Millis(1), std::chrono::duration_cast<Millis>(record.deadline - now));
+  const JobView job{fleet_,         record.id,     record.token,  record.attempt, spec.lane.ns,
+                    spec.lane.pool, spec.target,   spec.type,     spec.manifest,  change ? kChangeLease : kReadLease,
+                    time_left,      spec.priority, spec.operation};
   (change && !MUSTER_MUTATION("change-before-commit") ? effects.after_commit : effects.at_once)
       .push_back({worker == nullptr ? subjects_.job(spec.lane.ns, spec.lane.pool)
                                     : subjects_.worker_job(spec.lane.ns, record.worker),
@@ -266,14 +263,14 @@ void Dispatcher::recover(Record& record, const Heartbeat& heartbeat, const Runni
   record.gone = true;
   record.go_until = now;  // if it waits for its `go`, it gives the job back
   record.worker = heartbeat.worker;
-  leases_.emplace(record.token, record.id);
+  leases_.emplace(record.token.value, &record);
   ++lanes_[record.spec.lane].flying;
   if (auto* entry = registry_.find(heartbeat.worker)) ++entry->assigned;
 }
 
 void Dispatcher::end_flight(Record& record) {
   record.uncertain = record.uncertain || record.gone;
-  leases_.erase(record.token);
+  leases_.erase(record.token.value);
   auto& lane = lanes_[record.spec.lane];
   --lane.flying;
   if (record.worker.empty()) {
@@ -292,10 +289,10 @@ void Dispatcher::finish(Record& record, JobResult result) {
     ++counters_.failed;
     notice(JobNotice::Kind::kFailed, record, *error);
   }
-  outcomes_.push_back(
-      {record.id, record.spec.owner, std::move(result), record.last_worker, record.attempt, record.uncertain});
   --lanes_[record.spec.lane].jobs;
-  jobs_.erase(record.id);
+  const auto node = jobs_.extract(record.id);
+  outcomes_.push_back({std::move(record.id), record.spec.owner, std::move(result), std::move(record.last_worker),
+                       record.attempt, record.uncertain});
 }
 
 void Dispatcher::notice(JobNotice::Kind kind, const Record& record, const Error& error) {
@@ -402,10 +399,9 @@ void Dispatcher::cancel(const std::string& ns, const WorkerId& worker, const Job
 
 void Dispatcher::on_worker_lost(const WorkerId& worker, TimePoint now, Effects&) {
   std::vector<JobId> ids;
-  for (const auto& [token, id] : leases_) {
-    const auto& record = jobs_.at(id);
-    if (record.worker != worker || (record.gone && !MUSTER_MUTATION("change-lost-as-read"))) continue;
-    ids.push_back(id);  // a change that may run keeps its own lease
+  for (const auto& [token, record] : leases_) {
+    if (record->worker != worker || (record->gone && !MUSTER_MUTATION("change-lost-as-read"))) continue;
+    ids.push_back(record->id);  // a change that may run keeps its own lease
   }
   for (const auto& id : ids) lose_worker(jobs_.at(id), now);
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -160,8 +161,8 @@ class Dispatcher {
     std::deque<JobId> jobs;
   };
   struct PriorityQueue {
-    std::deque<TargetQueue> targets;  // front is next
-    std::uint64_t pass = 0;           // stride scheduling: the smallest pass goes next
+    std::list<TargetQueue> targets;  // front is next
+    std::uint64_t pass = 0;          // stride scheduling: the smallest pass goes next
   };
   struct LaneState {
     std::array<PriorityQueue, 4> queues;
@@ -207,10 +208,10 @@ class Dispatcher {
 
   Jobs jobs_;
   std::map<Lane, LaneState> lanes_;
-  std::unordered_map<Token, JobId> leases_;     // every dispatch that still counts
-  std::multimap<TimePoint, JobId> delayed_;     // back-off
-  TimePoint next_check_;                        // of leases and deadlines
-  TimePoint blocked_until_ = TimePoint::max();  // earliest end of a wait found by the last pump
+  std::unordered_map<std::string_view, Record*> leases_;  // every dispatch that still counts, by its record's token
+  std::multimap<TimePoint, JobId> delayed_;               // back-off
+  TimePoint next_check_;                                  // of leases and deadlines
+  TimePoint blocked_until_ = TimePoint::max();            // earliest end of a wait found by the last pump
   std::size_t part_bytes_ = 0;
   std::vector<JobOutcome> outcomes_;
   std::vector<JobNotice> notices_;

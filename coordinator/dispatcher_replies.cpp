@@ -23,8 +23,8 @@ bool tells_of_change(const decltype(JobReply::body)& body) {
 void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
   const auto known = MUSTER_MUTATION("any-token") ? jobs_.find(reply.job) : jobs_.end();
   if (known != jobs_.end()) reply.token = known->second.token;
-  const auto lease = leases_.find(reply.token);
-  if (reply.fleet != fleet_ || lease == leases_.end() || lease->second != reply.job) {
+  const auto lease = leases_.find(reply.token.value);
+  if (reply.fleet != fleet_ || lease == leases_.end() || lease->second->id != reply.job) {
     ++counters_.stale_replies;
     const auto* worker = registry_.find(reply.worker);
     if (worker != nullptr && std::holds_alternative<Accepted>(reply.body)) {
@@ -32,7 +32,7 @@ void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
     }
     return;
   }
-  auto& record = jobs_.at(lease->second);
+  auto& record = *lease->second;
   if (record.gone && record.worker != reply.worker && !tells_of_change(reply.body)) {
     ++counters_.stale_replies;  // one message reached two, or one lies: who was told to go on has it
     const auto* worker = registry_.find(reply.worker);
@@ -104,18 +104,18 @@ void Dispatcher::take_part(Record& record, Part part, TimePoint now, Effects& ef
 }
 
 void Dispatcher::on_undecodable(const Token& token, const Error& error, TimePoint now) {
-  const auto lease = leases_.find(token);
+  const auto lease = leases_.find(token.value);
   if (lease == leases_.end()) return;
-  auto& record = jobs_.at(lease->second);
+  auto& record = *lease->second;
   const Error rejected{Errc::kInternalFailure, "the worker's reply cannot be decoded: " + error.message, {}, 0};
   notice(JobNotice::Kind::kRejected, record, rejected);
   take_result(record, rejected, 0, now);
 }
 
 void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {
-  const auto lease = leases_.find(token);
+  const auto lease = leases_.find(token.value);
   if (lease == leases_.end()) return;
-  auto& record = jobs_.at(lease->second);
+  auto& record = *lease->second;
   if (record.state != State::kSent) return;
   if (auto* worker = registry_.find(record.worker)) {
     worker->full_until = now + kNoSign;  // between two connections, or dead: its silence will tell
@@ -129,8 +129,8 @@ void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {
 
 void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects& effects) {
   for (const auto& running : heartbeat.running) {
-    const auto lease = leases_.find(running.token);
-    if (lease == leases_.end() || lease->second != running.job) {
+    const auto lease = leases_.find(running.token.value);
+    if (lease == leases_.end() || lease->second->id != running.job) {
       const auto waiting = jobs_.find(running.job);
       if (waiting != jobs_.end() && waiting->second.spec.recovered && waiting->second.state == State::kDelayed &&
           waiting->second.attempt == 0) {
@@ -140,7 +140,7 @@ void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects
       cancel(heartbeat.ns, heartbeat.worker, running.job, running.token, effects);
       continue;
     }
-    auto& record = jobs_.at(lease->second);
+    auto& record = *lease->second;
     attribute(record, heartbeat.worker);
     record.state = State::kRunning;
     record.since = now;

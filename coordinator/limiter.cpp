@@ -17,7 +17,7 @@ constexpr double kSlowest = 0.1;  // calls per second: a throttled target is sti
 }  // namespace
 
 void Limiter::set_rate(const std::string& ns, const TargetId& target, double rate, TimePoint now) {
-  auto& bucket = buckets_[{ns, target}];
+  auto& bucket = buckets_[ns][target];
   if (bucket.full_rate == rate) return;
   bucket.full_rate = rate;
   bucket.rate = rate;
@@ -44,8 +44,10 @@ void Limiter::refill(Bucket& bucket, TimePoint now) const {
 }
 
 TimePoint Limiter::ready_at(const std::string& ns, const TargetId& target, TimePoint now) {
-  const auto it = buckets_.find({ns, target});
-  if (it == buckets_.end()) return now;
+  const auto of_ns = buckets_.find(ns);
+  if (of_ns == buckets_.end()) return now;
+  const auto it = of_ns->second.find(target);
+  if (it == of_ns->second.end()) return now;
   auto& bucket = it->second;
   refill(bucket, now);
   if (bucket.not_before > now) return bucket.not_before;
@@ -55,7 +57,7 @@ TimePoint Limiter::ready_at(const std::string& ns, const TargetId& target, TimeP
 }
 
 void Limiter::charge(const std::string& ns, const TargetId& target, double calls, TimePoint now) {
-  auto& bucket = buckets_[{ns, target}];
+  auto& bucket = buckets_[ns][target];
   refill(bucket, now);
   if (bucket.rate > 0) bucket.tokens -= calls;
   if (now - bucket.window > std::chrono::seconds(1)) {
@@ -67,7 +69,7 @@ void Limiter::charge(const std::string& ns, const TargetId& target, double calls
 }
 
 void Limiter::throttled(const std::string& ns, const TargetId& target, Millis retry_after, TimePoint now) {
-  auto& bucket = buckets_[{ns, target}];
+  auto& bucket = buckets_[ns][target];
   refill(bucket, now);
   if (retry_after.count() > 0) bucket.not_before = std::max(bucket.not_before, now + retry_after);
   // Many jobs in flight report one and the same overload: it halves once.

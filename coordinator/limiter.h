@@ -2,7 +2,6 @@
 
 #include <map>
 #include <string>
-#include <utility>
 
 #include "schema/messages.h"
 #include "worker_sdk/bus/clock.h"
@@ -41,7 +40,7 @@ class Limiter {
   };
   void refill(Bucket& bucket, TimePoint now) const;
 
-  std::map<std::pair<std::string, TargetId>, Bucket> buckets_;
+  std::map<std::string, std::map<TargetId, Bucket>> buckets_;
 };
 
 }  // namespace muster
