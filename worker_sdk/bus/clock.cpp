@@ -26,11 +26,13 @@ std::string base32(std::uint64_t high, std::uint64_t low) {
 std::uint64_t SystemRandom::next() {
   static const bool ready = sodium_init() >= 0;
   if (!ready) throw std::runtime_error("libsodium cannot reach the kernel's random bytes");
-  // A job takes four: the kernel is asked for many at a time.
-  thread_local std::array<std::uint64_t, 64> values;
+  // A job takes four: what the kernel gives is the seed of many.
+  thread_local std::array<std::uint64_t, 512> values;
   thread_local std::size_t left = 0;
   if (left == 0) {
-    randombytes_buf(values.data(), sizeof values);
+    std::array<unsigned char, randombytes_SEEDBYTES> seed{};
+    randombytes_buf(seed.data(), seed.size());
+    randombytes_buf_deterministic(values.data(), sizeof values, seed.data());
     left = values.size();
   }
   return values[--left];
