@@ -3,78 +3,14 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <fstream>
 #include <sstream>
 #include <stdexcept>
-#include <thread>
 
 #include "tests/bench/stopwatch.h"
 
 namespace muster::bench {
-namespace {
 
 using nlohmann::json;
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, value >= 1000 ? "%.0f" : value >= 10 ? "%.1f" : "%.3f", value);
-  return text;
-}
-
-std::string or_dash(const std::optional<double>& value) {
-  return value ? number(*value) : "-";
-}
-
-}  // namespace
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  const auto middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-void Report::add(const Figure& figure) {
-  // The ratio is taken within each round: what else the machine does meets both.
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(figure.values.size(), figure.against.size()); ++i) {
-    if (figure.against[i] > 0) ratios.push_back(figure.values[i] / figure.against[i]);
-  }
-  const auto value = median(figure.values);
-  const auto [low, high] = std::ranges::minmax(figure.values);
-  const auto ratio = median(ratios);
-  const auto judged = ratios.empty() ? value : ratio;
-  const auto reaches = [&](const std::optional<double>& bound) {
-    return !bound || (figure.bound == Bound::kAtLeast ? judged >= *bound : judged <= *bound);
-  };
-  const char* verdict = !figure.goal ? "" : reaches(figure.goal) ? "ok" : reaches(figure.floor) ? "below goal" : "FAIL";
-  if (!reaches(figure.floor)) failed_.push_back(figure.name);
-  if (!std::exchange(titled_, true)) {
-    std::fprintf(stderr, "%-28s %12s %25s %-8s %-22s %12s %8s %8s %8s\n", "NAME", "MEDIAN", "SPREAD", "UNIT",
-                 "YARDSTICK", "ITS MEDIAN", "RATIO", "GOAL", "FLOOR");
-  }
-  const auto against = median(figure.against);
-  std::fprintf(stderr, "%-28s %12s %25s %-8s %-22s %12s %8s %8s %8s %s\n", figure.name.c_str(), number(value).c_str(),
-               (number(low) + ".." + number(high)).c_str(), figure.unit.c_str(), figure.yardstick.c_str(),
-               figure.against.empty() ? "-" : number(against).c_str(), (ratios.empty() ? "-" : number(ratio)).c_str(),
-               or_dash(figure.goal).c_str(), or_dash(figure.floor).c_str(), verdict);
-  const auto optional = [](const std::optional<double>& bound) { return bound ? json(*bound) : json(); };
-  const json line{{"name", figure.name},
-                  {"value", value},
-                  {"unit", figure.unit},
-                  {"low", low},
-                  {"high", high},
-                  {"yardstick", figure.against.empty() ? json() : json{{"name", figure.yardstick}, {"value", against}}},
-                  {"ratio", ratios.empty() ? json() : json(ratio)},
-                  {"bound", figure.bound == Bound::kAtLeast ? "at least" : "at most"},
-                  {"goal", optional(figure.goal)},
-                  {"floor", optional(figure.floor)}};
-  std::printf("%s\n", line.dump().c_str());
-  std::fflush(stdout);
-}
 
 Usage usage(const std::vector<pid_t>& pids) {
   Usage sum;

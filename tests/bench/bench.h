@@ -4,14 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "support/live_fleet.h"
 #include "support/nats_server.h"
 #include "support/scratch.h"
+#include "tests/bench/report.h"
 
 namespace muster::bench {
 
@@ -24,32 +23,6 @@ struct Options {
   std::uint32_t types = 1;
   std::uint32_t slots = 4;
   double filtered = 0, changed = 0;  // shares
-};
-
-enum class Bound : std::uint8_t { kAtLeast, kAtMost };
-
-/// One figure, as it was measured in each round, beside its yardstick in the same round.
-struct Figure {
-  std::string name, unit;
-  std::vector<double> values;
-  std::string yardstick{};        // what `against` is; empty: there is none, goal and floor are of the value itself
-  std::vector<double> against{};  // in the same unit
-  Bound bound = Bound::kAtLeast;  // how ratio, goal and floor compare
-  std::optional<double> goal{}, floor{};
-};
-
-double median(std::vector<double> values);
-
-/// Prints each figure as it comes: a line of a table on stderr, one of JSON on stdout.
-class Report {
- public:
-  void add(const Figure& figure);
-  /// Names of the figures that are beyond their floors.
-  [[nodiscard]] const std::vector<std::string>& failed() const { return failed_; }
-
- private:
-  bool titled_ = false;
-  std::vector<std::string> failed_;
 };
 
 /// What `/proc` says of processes.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 
 #include <CLI/CLI.hpp>
 
@@ -48,7 +49,7 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  Report report;
+  Report report(std::cerr, std::cout);
   bool broken = false;
   for (const auto& benchmark : kAll) {
     if (!names.empty() && std::ranges::find(names, benchmark.name) == names.end()) continue;
@@ -59,6 +60,6 @@ int main(int argc, char** argv) {
       broken = true;
     }
   }
-  for (const auto& name : report.failed()) std::fprintf(stderr, "beyond its floor: %s\n", name.c_str());
-  return broken || (check && !report.failed().empty()) ? 1 : 0;
+  const int status = report.conclude(check ? Floors::kChecked : Floors::kTold);
+  return broken ? 1 : status;
 }
