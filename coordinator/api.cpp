@@ -19,13 +19,14 @@ class ItemList {
  public:
   [[nodiscard]] bool full() const { return text_.size() > kMaxAnswerBytes; }
   void add(std::string_view item) {
-    text_ += text_.empty() ? "" : ",";
+    if (text_.size() > 1) text_ += ',';
     text_ += item;
   }
   /// `next`   cursor, empty: that was all
   [[nodiscard]] JsonText take(std::string_view next) {
     JsonObject answer;
-    answer.raw("items", "[" + std::move(text_) + "]");
+    text_ += ']';
+    answer.raw("items", text_);
     if (next.empty()) {
       answer.raw("next", "null");
     } else {
@@ -35,7 +36,7 @@ class ItemList {
   }
 
  private:
-  std::string text_;
+  std::string text_ = "[";
 };
 
 JsonText list_answer(nlohmann::json items) {

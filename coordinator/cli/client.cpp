@@ -1,5 +1,7 @@
 #include "coordinator/cli/client.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -22,6 +24,16 @@ constexpr Millis kReconnecting{100};
 constexpr std::array<std::string_view, 5> kChanging{"apply", "cancel", "declare", "discover",
                                                     "plan"};  // verbs that are asked once
 
+/// Answers of up to a megabyte come one after another. Their memory stays with the process: given back and asked for
+/// anew, as the library does with large pieces, it would cost more than reading them.
+void keep_memory() {
+#ifdef __GLIBC__
+  constexpr int kSeveralAnswers = 8 << 20;
+  mallopt(M_MMAP_THRESHOLD, kSeveralAnswers);
+  mallopt(M_TRIM_THRESHOLD, kSeveralAnswers);
+#endif
+}
+
 std::string remedy() {
   return "start a fleet with `muster up`, or say where it is with --nats URL or --data-dir DIR";
 }
@@ -32,6 +44,11 @@ Errc code_named(std::string_view name) {
       Errc::kLimit,    Errc::kConflict,      Errc::kServiceUnavailable, Errc::kStoreUnavailable, Errc::kNoWorker};
   const auto it = std::find_if(kCodes.begin(), kCodes.end(), [&](Errc one) { return errc_name(one) == name; });
   return it == kCodes.end() ? Errc::kInternalFailure : *it;
+}
+
+std::string text_of(Json request) {
+  request["api"] = 1;
+  return request.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 /// The error that an answer to `verb` carries; none when it is a good one.
@@ -63,6 +80,7 @@ NatsClient::NatsClient(std::unique_ptr<NatsBus> bus, std::string url, std::strin
 
 Result<std::unique_ptr<NatsClient>> NatsClient::connect(NatsOptions options, const std::string& prefix, Millis timeout,
                                                         std::shared_ptr<spdlog::logger> log) {
+  keep_memory();
   const std::string url = redact_url(options.url);
   options.connect_timeout = timeout;
   auto bus = NatsBus::connect(std::move(options), std::move(log));
@@ -79,15 +97,28 @@ Result<std::unique_ptr<NatsClient>> NatsClient::connect(NatsOptions options, con
 }
 
 Result<std::string> NatsClient::ask(std::string_view verb, Json request) {
-  request["api"] = 1;
-  return ask_text(verb, request.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return ask_text(verb, text_of(std::move(request)));
 }
 
-Result<std::string> NatsClient::ask_text(std::string_view verb, std::string request) {
+Outgoing NatsClient::question(std::string_view verb, std::string request) {
   Outgoing message;
   message.subject = Subjects(prefix_).api(verb);
   message.reply = bus_->inbox() + "." + std::to_string(++requests_);
   message.data = std::move(request);
+  return message;
+}
+
+void NatsClient::ask_ahead(std::string_view verb, Json request) {
+  ahead_ = question(verb, text_of(std::move(request)));
+  if (!bus_->publish(*ahead_)) ahead_.reset();
+  bus_->send();
+}
+
+Result<std::string> NatsClient::ask_text(std::string_view verb, std::string request) {
+  auto message = question(verb, std::move(request));
+  const auto ahead = std::exchange(ahead_, std::nullopt);
+  const bool asked = ahead && ahead->subject == message.subject && ahead->data == message.data;
+  if (asked) message.reply = ahead->reply;
   // What is large takes its time; whoever asks waits for the answer, as what it begins goes on all the same.
   const bool large = verb == "plan" || verb == "apply";
   const auto patience = large ? std::max(timeout_, kPatience) : timeout_;
@@ -95,7 +126,7 @@ Result<std::string> NatsClient::ask_text(std::string_view verb, std::string requ
   // A server that goes takes questions and answers with it: what changes nothing is asked again.
   const bool repeats = std::find(kChanging.begin(), kChanging.end(), verb) == kChanging.end();
   auto silence = kAskAgain;
-  auto next = steady_clock::now();
+  auto next = steady_clock::now() + (asked ? silence : Millis(0));
   while (true) {
     if (const auto now = steady_clock::now(); now >= next) {
       if (auto sent = bus_->publish(message)) {
@@ -177,17 +208,19 @@ Result<Page> parse_page(const std::string& answer) {
 Result<void> each_item(Client& client, std::string_view verb, Json request,
                        const std::function<bool(const std::string& item)>& use,
                        const std::function<void()>& end_of_page) {
-  while (true) {
+  for (bool first = true;; first = false) {
     auto answer = client.ask(verb, request);
     if (!answer) return answer.error();
     auto page = parse_page(*answer);
     if (!page) return page.error();
+    request["cursor"] = page->next;
+    // Who wants a few items only may have them all with the first page.
+    if (!first && !page->next.empty()) client.ask_ahead(verb, request);
     for (const std::string& item : page->items) {
       if (!use(item)) return {};
     }
     end_of_page();
     if (page->next.empty()) return {};
-    request["cursor"] = page->next;
   }
 }
 

@@ -30,6 +30,9 @@ class Client {
   virtual Result<std::string> ask_text(std::string_view verb, std::string request) {
     return ask(verb, Json::parse(request));
   }
+  /// Says what will be asked next, so that the answer comes while the last one is used. Another question in between
+  /// is answered as ever, and that answer is lost. Only for verbs that change nothing.
+  virtual void ask_ahead(std::string_view /*verb*/, Json /*request*/) {}
 
   /// Hears events from now on.
   virtual Result<void> listen() = 0;
@@ -47,12 +50,14 @@ class NatsClient final : public Client {
 
   Result<std::string> ask(std::string_view verb, Json request) override;
   Result<std::string> ask_text(std::string_view verb, std::string request) override;
+  void ask_ahead(std::string_view verb, Json request) override;
   Result<void> listen() override;
   std::vector<std::string> heard(Millis longest) override;
 
  private:
   NatsClient(std::unique_ptr<NatsBus> bus, std::string url, std::string prefix, Millis timeout);
 
+  Outgoing question(std::string_view verb, std::string request);
   /// Reads what has come: event bodies are kept, and the answer to `expected` is returned when it is there.
   std::optional<Result<std::string>> take_messages(std::string_view expected);
 
@@ -62,6 +67,7 @@ class NatsClient final : public Client {
   Millis timeout_;
   SubscriptionId answers_ = 0;
   std::uint64_t requests_ = 0;
+  std::optional<Outgoing> ahead_;  // asked already
   std::vector<std::string> events_;
 };
 
@@ -73,7 +79,8 @@ struct Page {
 /// errors   kMalformed: not a list
 Result<Page> parse_page(const std::string& answer);
 
-/// Asks for page after page and calls `use` for each item until `use` returns false or the list ends.
+/// Asks for page after page and calls `use` for each item until `use` returns false or the list ends. Pages of a long
+/// list come while the one before is used.
 Result<void> each_item(
     Client& client, std::string_view verb, Json request, const std::function<bool(const std::string& item)>& use,
     const std::function<void()>& end_of_page = [] {});

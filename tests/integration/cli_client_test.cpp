@@ -89,6 +89,36 @@ TEST_CASE("a question that changes nothing is asked again until somebody answers
   CHECK(coordinator.questions() >= 2);
 }
 
+TEST_CASE("what was asked ahead is not asked again") {
+  const NatsServer server;
+  const Coordinator coordinator(server, 1);
+  const auto client = client_of(server);
+  const cli::Json next{{"cursor", "c1"}};
+  client->ask_ahead("resources", next);
+  CHECK(client->ask("resources", next));
+  CHECK(coordinator.questions() == 1);
+  CHECK(client->ask("resources", next));
+  CHECK(coordinator.questions() == 2);
+}
+
+TEST_CASE("another question than the one asked ahead is asked as ever") {
+  const NatsServer server;
+  const Coordinator coordinator(server, 1);
+  const auto client = client_of(server);
+  client->ask_ahead("resources", {{"cursor", "c1"}});
+  CHECK(client->ask("resources", {{"cursor", "c2"}}));
+  CHECK(coordinator.questions() == 2);
+}
+
+TEST_CASE("what was asked ahead of nobody is asked again") {
+  const NatsServer server;
+  const Coordinator coordinator(server, 2);
+  const auto client = client_of(server);
+  client->ask_ahead("status", cli::Json::object());
+  CHECK(client->ask("status", cli::Json::object()));
+  CHECK(coordinator.questions() == 2);
+}
+
 TEST_CASE("what changes something is asked once") {
   const NatsServer server;
   const Coordinator coordinator(server, 2);

@@ -43,6 +43,9 @@ class FakeClient final : public cli::Client {
     list.pop_front();
     return next;
   }
+  void ask_ahead(std::string_view verb, cli::Json request) override {
+    asked_ahead.push_back({std::string(verb), std::move(request)});
+  }
   Result<void> listen() override {
     requests.push_back({"listen", {}});
     return {};
@@ -55,7 +58,7 @@ class FakeClient final : public cli::Client {
   }
   [[nodiscard]] bool all_heard() const { return heard_.empty(); }
 
-  std::vector<Request> requests;
+  std::vector<Request> requests, asked_ahead;
 
  private:
   std::map<std::string, std::deque<Result<std::string>>> answers_;

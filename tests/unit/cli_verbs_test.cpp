@@ -50,6 +50,19 @@ TEST_CASE("a list goes on from page to page, its items as the coordinator wrote 
   CHECK(client.requests[1].body["cursor"] == "c1");
 }
 
+TEST_CASE("the pages of a long list are asked for ahead, none after the last") {
+  FakeClient client;
+  client.answer("resources", list_of({R"({"id":"1"})"}, "\"c1\""));
+  client.answer("resources", list_of({R"({"id":"2"})"}, "\"c2\""));
+  client.answer("resources", list_of({R"({"id":"3"})"}));
+  TestScreen test(Format::kNdjson);
+  CHECK(resources(client, test.screen, {}) == 0);
+  REQUIRE(client.requests.size() == 3);
+  REQUIRE(client.asked_ahead.size() == 1);
+  CHECK(client.asked_ahead[0].verb == "resources");
+  CHECK(client.asked_ahead[0].body == client.requests[2].body);
+}
+
 TEST_CASE("--limit ends a list in the middle of a page") {
   FakeClient client;
   client.answer("resources", list_of({"{\"id\":\"1\"}", "{\"id\":\"2\"}"}, "\"c\""));
