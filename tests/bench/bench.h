@@ -27,8 +27,10 @@ struct Options {
 
 /// What `/proc` says of processes.
 struct Usage {
-  double cpu_seconds = 0;
+  double cpu_seconds = 0;   // of the threads that there are
+  double read_written = 0;  // bytes, by system calls: files and sockets
   double resident_mb = 0, peak_mb = 0;
+  double own_mb = 0;  // resident less what is mapped of files, which the kernel takes back when it likes
 };
 Usage usage(const std::vector<pid_t>& pids);
 
@@ -46,8 +48,9 @@ class BenchFleet : public test::LiveFleet {
   [[nodiscard]] Usage server() const { return usage(processes("nats-server")); }
   /// One more worker, as if from another machine.
   [[nodiscard]] pid_t start_worker() const;
-  /// Seconds that `muster WORDS` takes; its output goes to `out`. Throws unless it ends with 0.
-  double timed(const std::vector<std::string>& words, const std::filesystem::path& out = "/dev/null") const;
+  /// Seconds that `muster WORDS` takes; its output goes to `out`. Throws unless it ends with 0. `peak_mb`: its memory
+  double timed(const std::vector<std::string>& words, const std::filesystem::path& out = "/dev/null",
+               double* peak_mb = nullptr) const;
 };
 
 /// Starts `PROGRAM WORDS --url URL` of this build.
@@ -67,7 +70,7 @@ void discover_read(const Options& options, Report& report);     // discover.cpp
 void discover_million(const Options& options, Report& report);  // discover.cpp: discover-1m
 void events(const Options& options, Report& report);            // discover.cpp
 void jobs(const Options& options, Report& report);              // jobs.cpp
-void scale(const Options& options, Report& report);             // fleets.cpp
+void scale(const Options& options, Report& report);             // jobs.cpp
 void idle(const Options& options, Report& report);              // fleets.cpp
 void start(const Options& options, Report& report);             // fleets.cpp
 void plan(const Options& options, Report& report);              // plan.cpp

@@ -1,6 +1,11 @@
 // Discovery of a FAKE target by a fleet of processes, beside straight-line pipelines (yardstick_pipeline.cpp).
 
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/bench/bench.h"
 #include "tests/bench/stopwatch.h"
@@ -65,6 +70,48 @@ double discover_all(const Options& options, Events events) {
   return watch.seconds();
 }
 
+/// The most memory of its own that the coordinator has at any time, as far as looking ten times a second shows it.
+class OwnMemory {
+ public:
+  explicit OwnMemory(const BenchFleet& fleet)
+      : looking_([this, pids = fleet.processes("coordinator")](const std::stop_token& stop) {
+          for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(100))) {
+            peak_mb_ = std::max(peak_mb_, usage(pids).own_mb);
+          }
+        }) {}
+  double peak_mb() {
+    looking_.request_stop();
+    looking_.join();
+    return peak_mb_;
+  }
+
+ private:
+  double peak_mb_ = 0;
+  std::jthread looking_;
+};
+
+enum class Observers : std::uint8_t { kNone, kFifty };
+
+/// Seconds of a run that waits for its target most of the time, so that cores are left for 49 who hear its events, and
+/// for one more who has stopped reading.
+double discover_observed(const Options& options, Observers observers) {
+  test::NatsServerOptions jetstream;
+  jetstream.jetstream = true;
+  const test::NatsServer server(jetstream);
+  const auto things = std::to_string(options.quick ? 2'500 : 10'000);
+  const BenchFleet fleet("types: 4, page: 64, latency_ms: 50, resources: " + things, 1, 4, server.url());
+  Processes observing;
+  if (observers == Observers::kFifty) {
+    for (const auto* count : {"1", "49"}) {
+      observing.pids.push_back(
+          start_program("bench_yardstick", {"observe", "--count", count}, server.url(), "/dev/null"));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // until all are connected
+    ::kill(observing.pids.front(), SIGSTOP);
+  }
+  return fleet.scan();
+}
+
 }  // namespace
 
 void discover(const Options& options, Report& report) {
@@ -106,17 +153,21 @@ void discover_million(const Options& options, Report& report) {
   auto large = options, small = options;
   large.resources = options.quick ? 100'000 : 1'000'000;
   small.resources = large.resources / 10;
-  std::vector<double> corrected, of_small, peak, lines, rows, client;
+  std::vector<double> corrected, of_small, peak, lines, rows, client, client_small, with_store;
   for (int i = 0; i < std::min(options.rounds, 3); ++i) {
     {
       const BenchFleet fleet(cloud(large, false), 1, options.slots);
+      OwnMemory memory(fleet);
       rows.push_back(rate(large, fleet.scan()));
       fleet.settle();
-      lines.push_back(rate(large, fleet.timed({"resources", "-o", "ndjson"})));
-      peak.push_back(fleet.coordinator().peak_mb);
+      lines.push_back(rate(large, fleet.timed({"resources", "-o", "ndjson"}, "/dev/null", &client.emplace_back())));
+      peak.push_back(memory.peak_mb());
+      with_store.push_back(fleet.coordinator().peak_mb);
     }
     const auto same_large = pipeline(large, "same-work", false, 1)[0];
-    const auto fresh_small = rate(small, BenchFleet(cloud(small, false), 1, options.slots).scan());
+    const BenchFleet fleet(cloud(small, false), 1, options.slots);
+    const auto fresh_small = rate(small, fleet.scan());
+    fleet.timed({"resources", "-o", "ndjson"}, "/dev/null", &client_small.emplace_back());
     const auto same_small = pipeline(small, "same-work", false, 1)[0];
     corrected.push_back(rows.back() / same_large);
     of_small.push_back(fresh_small / same_small);
@@ -124,7 +175,9 @@ void discover_million(const Options& options, Report& report) {
   report.add({"discover-1m", "rows/s", rows});
   report.add({"discover-1m/small", "of same", corrected, "of same, a tenth", of_small, Bound::kAtLeast, 0.9, 0.75});
   report.add({"discover-1m/memory", "MB", peak, {}, {}, Bound::kAtMost, 300, 600});
+  report.add({"discover-1m/with mapped store", "MB", with_store});
   report.add({"discover-1m/ndjson", "rows/s", lines, {}, {}, Bound::kAtLeast, 200'000, 100'000});
+  report.add({"discover-1m/ndjson memory", "MB", client, "of a tenth", client_small, Bound::kAtMost, 1.1, 1.5});
 }
 
 void events(const Options& options, Report& report) {
@@ -135,8 +188,14 @@ void events(const Options& options, Report& report) {
   }
   std::vector<double> extra;
   for (std::size_t i = 0; i < with.size(); ++i) extra.push_back(with[i] - without[i]);
+  std::vector<double> observed, alone;
+  for (int i = 0; i < options.rounds; ++i) {
+    observed.push_back(discover_observed(options, Observers::kFifty));
+    alone.push_back(discover_observed(options, Observers::kNone));
+  }
   report.add({"events/published", "s", with});
   report.add({"events/cost", "s", extra, "discovery without", without, Bound::kAtMost, 0.25, 0.5});
+  report.add({"events/50 observers", "s", observed, "nobody observes", alone, Bound::kAtMost, 1.05, 1.2});
 }
 
 }  // namespace muster::bench

@@ -13,30 +13,24 @@
 namespace muster::bench {
 namespace {
 
+/// What a worker costs in a second.
 struct Idle {
-  double coordinator = 0, server = 0, bytes = 0;  // a second: share of a core, share of a core, bytes on loopback
+  double coordinator = 0, server = 0;  // us of their time
+  double bytes = 0;                    // that the server reads and writes
 };
-
-double loopback_bytes() {
-  std::ifstream table("/proc/net/dev");
-  for (std::string line; std::getline(table, line);) {
-    const auto at = line.find("lo:");
-    if (at != std::string::npos) return std::stod(line.substr(at + 3));
-  }
-  return 0;
-}
 
 Idle watch_idle(int workers, double seconds) {
   const BenchFleet fleet("resources: 10", workers, 4);
   fleet.settle();
   std::this_thread::sleep_for(std::chrono::seconds(2));  // what starting leaves to be done
-  const auto bytes = loopback_bytes();
-  const auto coordinator = fleet.coordinator().cpu_seconds, server = fleet.server().cpu_seconds;
+  const auto coordinator = fleet.coordinator(), server = fleet.server();
   const Stopwatch watch;
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  const auto took = watch.seconds();
-  return {(fleet.coordinator().cpu_seconds - coordinator) / took, (fleet.server().cpu_seconds - server) / took,
-          (loopback_bytes() - bytes) / took};
+  const auto shares = watch.seconds() * workers;
+  const auto coordinator_now = fleet.coordinator(), server_now = fleet.server();
+  return {1e6 * (coordinator_now.cpu_seconds - coordinator.cpu_seconds) / shares,
+          1e6 * (server_now.cpu_seconds - server.cpu_seconds) / shares,
+          (server_now.read_written - server.read_written) / shares};
 }
 
 /// `muster up` from nothing.
@@ -70,16 +64,16 @@ void idle(const Options& options, Report& report) {
   constexpr int kMany = 200, kFew = 50;
   for (int i = 0; i < std::min(options.rounds, 3); ++i) {
     const auto many = watch_idle(kMany, seconds), few = watch_idle(kFew, seconds);
-    coordinator.push_back(1e6 * many.coordinator / kMany);
-    few_coordinator.push_back(1e6 * few.coordinator / kFew);
-    server.push_back(1e6 * many.server / kMany);
-    few_server.push_back(1e6 * few.server / kFew);
-    bytes.push_back(many.bytes / kMany);
-    few_bytes.push_back(few.bytes / kFew);
+    coordinator.push_back(many.coordinator);
+    few_coordinator.push_back(few.coordinator);
+    server.push_back(many.server);
+    few_server.push_back(few.server);
+    bytes.push_back(many.bytes);
+    few_bytes.push_back(few.bytes);
   }
-  report.add({"idle/coordinator", "us/s/w", coordinator, "with 50 workers", few_coordinator, Bound::kAtMost});
-  report.add({"idle/server", "us/s/w", server, "with 50 workers", few_server, Bound::kAtMost});
-  report.add({"idle/loopback", "B/s/w", bytes, "with 50 workers", few_bytes, Bound::kAtMost});
+  report.add({"idle/coordinator", "us/s/w", coordinator, "with 50 workers", few_coordinator, Bound::kAtMost, 1.2, 1.5});
+  report.add({"idle/server", "us/s/w", server, "with 50 workers", few_server, Bound::kAtMost, 1.2, 1.5});
+  report.add({"idle/bytes", "B/s/w", bytes, "with 50 workers", few_bytes, Bound::kAtMost, 1.2, 1.5});
 }
 
 void start(const Options& options, Report& report) {

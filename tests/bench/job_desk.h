@@ -28,6 +28,8 @@ class JobDesk {
   /// One turn of the loop; `done` is called for each job that ended.
   void turn(const std::function<void(const JobOutcome&)>& done);
 
+  /// Whether a caller of the dispatcher would submit more.
+  [[nodiscard]] bool has_room(const std::string& ns = "FAKE") { return dispatcher_.has_room({ns, "default"}); }
   [[nodiscard]] const Dispatcher& dispatcher() const { return dispatcher_; }
   std::size_t job_bytes = 0, reply_bytes = 0;  // of the last of each
 

@@ -1,9 +1,14 @@
 // Jobs through the product's own dispatch, leases and results, asked for by a program instead of a run. A process of
 // its own, as the yardsticks are; prints one line of JSON at its end.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
+#include <fstream>
 #include <stdexcept>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 
@@ -19,7 +24,7 @@ struct Options {
   std::string url;
   std::size_t workers = 1;       // that are waited for
   std::uint32_t count = 10'000;  // reads, probes
-  std::uint32_t window = 256;    // in flight; of `rate` and `probe` jobs of 20 ms, submitted
+  std::uint32_t window = 256;    // in flight; of `rate` jobs of 20 ms, submitted; of `probe` the same, to be done
   double seconds = 2;
 };
 
@@ -67,7 +72,20 @@ void reads(JobDesk& desk, const Options& options) {
               seconds, percentile(took, 50), percentile(took, 99), desk.job_bytes, desk.reply_bytes);
 }
 
-/// Jobs of 20 ms a second, while so many are submitted.
+/// Seconds that cores have been busy since the machine started, with whatever.
+double busy_seconds() {
+  std::ifstream table("/proc/stat");
+  std::string cpu;
+  double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, softirq = 0, steal = 0;
+  table >> cpu >> user >> nice >> system >> idle >> wait >> irq >> softirq >> steal;
+  return (user + nice + system + irq + softirq + steal) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+double own_seconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
+/// Jobs of 20 ms a second, while so many are submitted; shares of a core that this program, and all cores, had to do.
 void rate(JobDesk& desk, const Options& options) {
   const auto cloud = slow_cloud();
   std::uint64_t done = 0;
@@ -84,26 +102,39 @@ void rate(JobDesk& desk, const Options& options) {
   };
   for (std::uint32_t i = 0; i < options.window; ++i) desk.submit(cloud, one_item(), kThing, 1);
   run(0.3);  // until it runs evenly
-  std::printf(R"({"per_second":%f})"
+  const auto busy = desk.dispatcher().counters().busy;
+  const auto own_before = own_seconds(), all_before = busy_seconds();
+  const Stopwatch watch;
+  const auto per_second = run(options.seconds);
+  const auto took = watch.seconds();
+  std::printf(R"({"per_second":%f,"turned_away":%f,"own":%f,"all":%f})"
               "\n",
-              run(options.seconds));
+              per_second, static_cast<double>(desk.dispatcher().counters().busy - busy) / took,
+              (own_seconds() - own_before) / took,
+              (busy_seconds() - all_before) / took / std::thread::hardware_concurrency());
 }
 
-/// How long small jobs of another namespace take, one after another, while so many of 20 ms are submitted.
+/// How long small jobs of another namespace take, one after another, while so many of 20 ms are to be done; as many of
+/// them are submitted as the dispatcher has room for.
 void probe(JobDesk& desk, const Options& options) {
   const auto cloud = slow_cloud();
   const auto files = JobDesk::target("files", R"({"root":"/etc"})");
   constexpr std::uint64_t kFlood = 1, kProbe = 2;
-  for (std::uint32_t i = 0; i < options.window; ++i) desk.submit(cloud, one_item(), kThing, kFlood);
+  auto left = options.window;
+  const auto flood = [&] {
+    for (; left > 0 && desk.has_room(); --left) desk.submit(cloud, one_item(), kThing, kFlood);
+  };
   std::vector<double> took;
   while (took.size() < options.count) {
+    flood();
     const Stopwatch watch;
     desk.submit(files, InspectJob{}, {}, kProbe, "FS");
     for (bool answered = false; !answered;) {
       desk.turn([&](const JobOutcome& outcome) {
         answered = answered || outcome.owner == kProbe;
-        if (outcome.owner == kFlood) desk.submit(cloud, one_item(), kThing, kFlood);
+        if (outcome.owner == kFlood) ++left;  // there is always more
       });
+      flood();
     }
     took.push_back(watch.seconds());
   }

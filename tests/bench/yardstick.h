@@ -31,6 +31,7 @@ struct RequestOptions {
 };
 int serve_echo(const RequestOptions& options);     // yardstick_requests.cpp
 int serve_silence(const RequestOptions& options);  // yardstick_requests.cpp: hears what JetStream is asked
+int observe(const RequestOptions& options);        // yardstick_requests.cpp: `count` connections that hear all events
 int run_requests(const RequestOptions& options);   // yardstick_requests.cpp
 
 struct CommitOptions {

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
     sub->add_option("--filtered", pages.filtered);
     sub->add_option("--changed", pages.changed);
   }
-  for (const auto* name : {"echo", "mute", "requests"}) {
+  for (const auto* name : {"echo", "mute", "observe", "requests"}) {
     auto* sub = app.add_subcommand(name);
     sub->add_option("--url", requests.url)->required();
     sub->add_option("--count", requests.count);
@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
     if (app.got_subcommand("pipeline")) return run_pipeline(pages);
     if (app.got_subcommand("commits")) return run_commits(commits);
     if (app.got_subcommand("mute")) return serve_silence(requests);
+    if (app.got_subcommand("observe")) return observe(requests);
     return app.got_subcommand("echo") ? serve_echo(requests) : run_requests(requests);
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "%s\n", failure.what());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <thread>
 #include <vector>
 
 #include "tests/bench/loop_client.h"
@@ -20,6 +21,17 @@ int serve_echo(const RequestOptions& options) {
 int serve_silence(const RequestOptions& options) {
   LoopClient client(options.url, "$JS.API.>");
   client.serve([](const Arrived&) {});
+  return 0;
+}
+
+int observe(const RequestOptions& options) {
+  std::vector<std::jthread> observers;
+  for (std::uint32_t i = 0; i < options.count; ++i) {
+    observers.emplace_back([&] {
+      LoopClient client(options.url, "muster.event.>");
+      client.serve([](const Arrived&) {});
+    });
+  }
   return 0;
 }
 
