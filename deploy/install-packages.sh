@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages of some lists in deploy/packages that are not installed yet.
 #
-#   deploy/install-packages.sh LIST...      lists: build, run, test, bench
+#   deploy/install-packages.sh LIST...      lists: build, run, test, bench, peers, peers-node
 #
 # Needs root or sudo for that; without either it prints the command line and exits with 1. Services that packages bring
 # along are neither started nor enabled.
@@ -48,6 +48,8 @@ $as_root apt-get update -qq >&2
 # shellcheck disable=SC2086  # a list of words
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
   -o Dpkg::Options::=--force-confold $missing >&2
-case $missing in
-  *nats-server*) $as_root systemctl disable nats-server >/dev/null 2>&1 || true ;;  # `muster up` starts its own
-esac
+for service in nats-server beanstalkd gearman-job-server redis-server; do  # whoever needs one starts its own
+  case $missing in
+    *$service*) $as_root systemctl disable $service >/dev/null 2>&1 || true ;;
+  esac
+done

@@ -70,6 +70,7 @@ void discover_read(const Options& options, Report& report);     // discover.cpp
 void discover_million(const Options& options, Report& report);  // discover.cpp: discover-1m
 void events(const Options& options, Report& report);            // discover.cpp
 void jobs(const Options& options, Report& report);              // jobs.cpp
+void peers(const Options& options, Report& report);             // jobs.cpp
 void scale(const Options& options, Report& report);             // jobs.cpp
 void idle(const Options& options, Report& report);              // fleets.cpp
 void start(const Options& options, Report& report);             // fleets.cpp

@@ -21,15 +21,18 @@ int main(int argc, char** argv) {
                                 {"plan", plan},
                                 {"events", events},
                                 {"idle", idle},
-                                {"start", start}};
+                                {"start", start},
+                                {"peers", peers}};
   CLI::App app(
       "What Muster costs beside what the machine itself charges; discover-unchanged is part of discover-fresh");
   Options options;
   std::vector<std::string> names;
-  bool check = false;
+  bool check = false, with_peers = false;
   app.add_option("names", names, "which benchmarks; else all");
   app.add_flag("--quick", options.quick, "a tenth of everything, two rounds: for a look, not for a judgement");
   app.add_flag("--check", check, "exit with 1 when a figure is beyond its floor");
+  app.add_flag("--peers", with_peers,
+               "also `peers`: other job systems in the same shape, which run.sh installs for it");
   auto* rounds = app.add_option("--rounds", options.rounds, "each benchmark in turn with its yardstick")
                      ->check(CLI::PositiveNumber);
   auto* resources =
@@ -44,6 +47,10 @@ int main(int argc, char** argv) {
   if (options.quick && resources->count() == 0) options.resources /= 10;
   for (auto& name : names) {
     if (name == "discover-unchanged") name = "discover-fresh";
+    if (name == "peers" && !with_peers) {
+      std::fprintf(stderr, "peers wants --peers, for it installs other job systems\n");
+      return 2;
+    }
     if (std::ranges::none_of(kAll, [&](const auto& benchmark) { return name == benchmark.name; })) {
       std::fprintf(stderr, "no benchmark %s\n", name.c_str());
       return 2;
@@ -52,7 +59,8 @@ int main(int argc, char** argv) {
   Report report(std::cerr, std::cout);
   bool broken = false;
   for (const auto& benchmark : kAll) {
-    if (!names.empty() && std::ranges::find(names, benchmark.name) == names.end()) continue;
+    const bool asked = names.empty() || std::ranges::find(names, benchmark.name) != names.end();
+    if (benchmark.run == peers ? !with_peers : !asked) continue;
     try {
       benchmark.run(options, report);
     } catch (const std::exception& failure) {

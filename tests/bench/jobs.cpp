@@ -3,6 +3,12 @@
 
 #include <sys/resource.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/bench/bench.h"
@@ -69,6 +75,21 @@ json requests(const std::string& url, const std::string& count, const std::strin
   return run_program("bench_yardstick", words, url);
 }
 
+/// Another job system in the same shape (peers/run.py), jobs a second; none where it is not installed.
+std::optional<double> peer(const std::string& name, const Options& options) {
+  const auto* source = std::getenv("MUSTER_SOURCE_DIR");
+  if (source == nullptr) throw std::runtime_error("MUSTER_SOURCE_DIR is not set: use run.sh");
+  const test::Scratch scratch;
+  const auto out = scratch.path / "out";
+  const auto script = std::string(source) + "/tests/bench/peers/run.py";
+  const std::vector<std::string> words{"/usr/bin/python3", script, name, "--seconds", options.quick ? "1" : "3"};
+  constexpr int kNotInstalled = 3;
+  const auto status = test::wait_for(test::spawn({words, {}, out, "/dev/stderr"}));
+  if (status == kNotInstalled) return std::nullopt;
+  if (status != 0) throw std::runtime_error(name + " failed");
+  return json::parse(test::slurp(out)).at("per_second").get<double>();
+}
+
 }  // namespace
 
 void jobs(const Options& options, Report& report) {
@@ -92,6 +113,29 @@ void jobs(const Options& options, Report& report) {
   report.add({"jobs/p50", "us", p50, "request/reply", raw_p50, Bound::kAtMost, 2, 3});
   report.add({"jobs/p99", "us", p99, "request/reply", raw_p99, Bound::kAtMost});
   report.add({"jobs/256 in flight", "jobs/s", rate, "request/reply", raw_rate, Bound::kAtLeast, 0.6, 0.4});
+}
+
+void peers(const Options& options, Report& report) {
+  const std::uint32_t count = options.quick ? 20'000 : 200'000;
+  Workers workers;
+  workers.add("fake", 2, 128);
+  std::map<std::string, std::vector<double>> rates, ours;
+  std::set<std::string> missing;
+  for (int i = 0; i < options.rounds; ++i) {
+    const auto wide = workers.desk({"reads", "--count", std::to_string(count), "--window", "256"});
+    for (const auto* name : {"gearman", "beanstalkd", "nats.js", "bullmq", "celery"}) {
+      if (missing.contains(name)) continue;
+      const auto rate = peer(name, options);
+      if (!rate) {
+        missing.insert(name);
+        std::fprintf(stderr, "peers: %s is not installed\n", name);
+        continue;
+      }
+      rates[name].push_back(*rate);
+      ours[name].push_back(count / wide.at("seconds").get<double>());
+    }
+  }
+  for (const auto& [name, theirs] : rates) report.add({"peers/" + name, "jobs/s", ours[name], name, theirs});
 }
 
 void scale(const Options& options, Report& report) {

@@ -1,0 +1,34 @@
+// Jobs through a service of nats.js on nats-server: NATS's own way, without what Muster adds to it.
+//
+//   nats_service.js work PORT REPLY_BYTES | submit PORT SECONDS WINDOW REQUEST_BYTES
+//
+// Left out, against Muster: leases, retries, limits, a store; a request that is lost is lost.
+const { connect } = require("nats");
+
+const [verb, port, ...numbers] = process.argv.slice(2);
+const subject = "bench.job";
+
+async function work(bytes) {
+  const client = await connect({ port: Number(port) });
+  const service = await client.services.add({ name: "bench", version: "1.0.0" });
+  const reply = new Uint8Array(bytes);
+  service.addEndpoint("job", { subject, handler: (error, request) => request.respond(reply) });
+}
+
+async function submit(seconds, window, bytes) {
+  const client = await connect({ port: Number(port) });
+  const request = new Uint8Array(bytes);
+  const ask = () => client.request(subject, request, { timeout: 10_000 });
+  while (await ask().then(() => false, () => true)) await new Promise((wake) => setTimeout(wake, 50)); // no worker yet
+  const begun = process.hrtime.bigint();
+  const passed = () => Number(process.hrtime.bigint() - begun) / 1e9;
+  let done = 0;
+  const flying = Array.from({ length: window }, async () => {
+    for (; passed() < seconds; ++done) await ask();
+  });
+  await Promise.all(flying);
+  console.log(JSON.stringify({ per_second: done / passed() }));
+  process.exit(0);
+}
+
+verb === "work" ? work(Number(numbers[0])) : submit(...numbers.map(Number));
