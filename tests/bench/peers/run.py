@@ -100,6 +100,7 @@ def main():
     os.environ["PATH"] += ":/usr/sbin"
     server, script, module = PEERS[given.name]
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        os.environ["TMPDIR"] = folder  # of what is killed and does not tidy up
         port = free_port()
         command = server(port, folder)
         if not installed(command[0], script, module):
