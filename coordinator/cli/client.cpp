@@ -108,8 +108,8 @@ Outgoing NatsClient::question(std::string_view verb, std::string request) {
   return message;
 }
 
-void NatsClient::ask_ahead(std::string_view verb, Json request) {
-  ahead_ = question(verb, text_of(std::move(request)));
+void NatsClient::ask_ahead(std::string_view verb, const Json& request) {
+  ahead_ = question(verb, text_of(request));
   if (!bus_->publish(*ahead_)) ahead_.reset();
   bus_->send();
 }

@@ -32,7 +32,7 @@ class Client {
   }
   /// Says what will be asked next, so that the answer comes while the last one is used. Another question in between
   /// is answered as ever, and that answer is lost. Only for verbs that change nothing.
-  virtual void ask_ahead(std::string_view /*verb*/, Json /*request*/) {}
+  virtual void ask_ahead(std::string_view /*verb*/, const Json& /*request*/) {}
 
   /// Hears events from now on.
   virtual Result<void> listen() = 0;
@@ -50,7 +50,7 @@ class NatsClient final : public Client {
 
   Result<std::string> ask(std::string_view verb, Json request) override;
   Result<std::string> ask_text(std::string_view verb, std::string request) override;
-  void ask_ahead(std::string_view verb, Json request) override;
+  void ask_ahead(std::string_view verb, const Json& request) override;
   Result<void> listen() override;
   std::vector<std::string> heard(Millis longest) override;
 

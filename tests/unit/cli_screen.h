@@ -43,8 +43,8 @@ class FakeClient final : public cli::Client {
     list.pop_front();
     return next;
   }
-  void ask_ahead(std::string_view verb, cli::Json request) override {
-    asked_ahead.push_back({std::string(verb), std::move(request)});
+  void ask_ahead(std::string_view verb, const cli::Json& request) override {
+    asked_ahead.push_back({std::string(verb), request});
   }
   Result<void> listen() override {
     requests.push_back({"listen", {}});
