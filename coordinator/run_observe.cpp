@@ -91,7 +91,7 @@ bool Run::continues(Scan& scan, Listing& listing, const std::string& token, Targ
 bool Run::note_listed(TargetRun& target, Scan& scan, const Item& item) {
   const auto key = hash128(item.native_id);
   auto* entry = scan.index.find(key);
-  const bool twice = entry != nullptr ? std::exchange(entry->seen, true) : !scan.fresh.insert(key).second;
+  const bool twice = entry != nullptr ? std::exchange(entry->seen, true) : !scan.fresh.insert(key);
   if (twice) {
     ++scan.counts.errors;
     problem(target, scan.type->name, "DUPLICATE_ID", "listed twice: " + item.native_id);

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "coordinator/hash_set.h"
 #include "coordinator/store.h"
 #include "coordinator/unread.h"
 #include "schema/messages.h"
@@ -104,8 +105,8 @@ struct Scan {
 
   Phase phase = Phase::kListing;
   ScanIndex index;
-  std::unordered_set<Hash128, HashOfHash128> fresh;  // ids first seen in this run
-  std::vector<RowId> parents;                        // objects of this type whose children wait to be listed
+  HashSet fresh;               // ids first seen in this run
+  std::vector<RowId> parents;  // objects of this type whose children wait to be listed
   std::deque<std::pair<std::shared_ptr<Listing>, std::string>> next_pages;  // held back until reads have caught up
   std::deque<PendingRead> to_read;
   std::map<RowId, std::vector<Deferred>> deferred;  // by the row of the old id
