@@ -488,7 +488,9 @@ Result<JsonText> Api::events(ApiRequest& request, Effects&) {
   std::size_t taken = 0;
   for (const auto& event : must(p_.store.events(after, limit))) {
     if (items.full()) return items.take(std::to_string(after));
-    items.add(cloud_event(event, p_.store.fleet(), p_.subjects.prefix()));
+    std::string item;
+    append_cloud_event(item, event, p_.store.fleet(), p_.subjects.prefix());
+    items.add(item);
     after = event.sequence;
     ++taken;
   }

@@ -1,6 +1,6 @@
 #include "coordinator/event_log.h"
 
-#include <chrono>
+#include <iterator>
 #include <optional>
 
 #include "coordinator/canonical.h"
@@ -11,6 +11,12 @@ namespace muster {
 namespace {
 
 constexpr std::size_t kMaxDataBytes = 60 * 1024;  // an event, with its other fields, is no larger than 64 KiB
+constexpr std::size_t kMaxRecentBytes = 16 << 20;
+constexpr std::size_t kReadAtOnce = 1000;  // events
+
+std::size_t size_of(const EventRow& event) {
+  return sizeof(event) + event.subject.size() + event.data.size();
+}
 
 }  // namespace
 
@@ -44,8 +50,24 @@ JsonObject& JsonObject::flag(std::string_view name, bool value) {
 void EventLog::emit(std::string_view ns, std::string_view what, std::string_view subject, JsonText data) {
   if (MUSTER_MUTATION("drop-events") && data.size() % 7 == 0) return;
   if (data.size() > kMaxDataBytes) data = JsonObject().number("left_out_bytes", data.size()).take();
-  must(store_.append_event(
-      {0, clock_.wall(), std::string(ns), std::string(what), std::string(subject), std::move(data)}));
+  EventRow event{0, clock_.wall(), std::string(ns), std::string(what), std::string(subject), std::move(data)};
+  event.sequence = must(store_.append_event(event));
+  recent_bytes_ += size_of(event);
+  recent_.push_back(std::move(event));
+  if (recent_bytes_ <= kMaxRecentBytes) return;
+  recent_.clear();  // nobody takes them for now
+  recent_bytes_ = 0;
+}
+
+const std::deque<EventRow>& EventLog::after(std::uint64_t sequence) {
+  while (!recent_.empty() && recent_.front().sequence <= sequence) {
+    recent_bytes_ -= size_of(recent_.front());
+    recent_.pop_front();
+  }
+  if (!recent_.empty() && recent_.front().sequence == sequence + 1) return recent_;
+  auto events = must(store_.events(sequence, kReadAtOnce));
+  read_.assign(std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
+  return read_;
 }
 
 std::string rfc3339(WallTime time) {
@@ -137,19 +159,25 @@ Result<WallTime> parse_rfc3339(std::string_view text) {
   return Error{Errc::kMalformed, "'" + std::string(text) + "' is no RFC 3339 time like 2026-01-31T08:15:30Z", {}, 0};
 }
 
-JsonText cloud_event(const EventRow& event, const FleetId& fleet, std::string_view prefix) {
+void append_cloud_event(std::string& out, const EventRow& event, const FleetId& fleet, std::string_view prefix) {
   const auto sequence = std::to_string(event.sequence);
-  return JsonObject()
-      .text("specversion", "1.0")
-      .text("id", fleet.value + "-" + sequence)
-      .text("source", "muster/" + std::string(prefix))
-      .text("type", "muster." + event.what)
-      .text("subject", event.subject)
-      .text("time", rfc3339(event.at))
-      .text("sequence", sequence)
-      .text("datacontenttype", "application/json")
-      .raw("data", event.data)
-      .take();
+  out += R"({"specversion":"1.0","id":")";
+  out += fleet.value;
+  out += '-';
+  out += sequence;
+  out += R"(","source":"muster/)";
+  out += prefix;
+  out += R"(","type":"muster.)";
+  out += event.what;
+  out += R"(","subject":)";
+  append_json_string(out, event.subject);
+  out += R"(,"time":")";
+  out += rfc3339(event.at);
+  out += R"(","sequence":")";
+  out += sequence;
+  out += R"(","datacontenttype":"application/json","data":)";
+  out += event.data;
+  out += '}';
 }
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,8 @@ class JsonObject {
   std::string text_ = "{";
 };
 
-/// Writes events into the store's outbox, in the transaction of what they report.
+/// Writes events into the store's outbox, in the transaction of what they report, and hands them out to be published.
+/// Made anew when a transaction is taken back.
 class EventLog {
  public:
   EventLog(Store& store, const Clock& clock) : store_(store), clock_(clock) {}
@@ -34,10 +36,16 @@ class EventLog {
   /// `data`     left out, with a word of it, beyond 60 KiB
   /// Throws StoreFailure.
   void emit(std::string_view ns, std::string_view what, std::string_view subject, JsonText data);
+  /// Events after a sequence, in order, as many as are at hand; none: there are no more. Valid until the next call of
+  /// anything. Throws StoreFailure.
+  const std::deque<EventRow>& after(std::uint64_t sequence);
 
  private:
   Store& store_;
   const Clock& clock_;
+  std::deque<EventRow> recent_;  // the last ones that were written, without a gap
+  std::size_t recent_bytes_ = 0;
+  std::deque<EventRow> read_;  // those that had to be read
 };
 
 /// RFC 3339 in UTC with milliseconds: `2026-01-31T08:15:30.123Z`.
@@ -45,7 +53,7 @@ std::string rfc3339(WallTime time);
 /// errors   kMalformed
 Result<WallTime> parse_rfc3339(std::string_view text);
 
-/// One CloudEvent 1.0 as JSON. `source` is `muster/<prefix>`.
-JsonText cloud_event(const EventRow& event, const FleetId& fleet, std::string_view prefix);
+/// Adds one CloudEvent 1.0 as JSON. `source` is `muster/<prefix>`.
+void append_cloud_event(std::string& out, const EventRow& event, const FleetId& fleet, std::string_view prefix);
 
 }  // namespace muster

@@ -6,7 +6,6 @@
 #include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
 
-#include "coordinator/event_log.h"
 #include "coordinator/must.h"
 
 namespace muster {
@@ -14,7 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxBatchBytes = 60 * 1024;  // leaves room for the headers within 64 KiB
 constexpr std::size_t kMaxWindow = 64;             // batches without acknowledgement
-constexpr std::size_t kReadAtOnce = 1000;          // events
 constexpr Millis kAckTimeout{5000};
 constexpr Millis kAskEvery{2000};
 constexpr Millis kLookForStreamEvery{30'000};  // while events go out without one
@@ -40,9 +38,9 @@ StreamError error_of(const nlohmann::json& answer) {
 
 }  // namespace
 
-Publisher::Publisher(const Config& config, const Subjects& subjects, Store& store, std::string inbox,
+Publisher::Publisher(const Config& config, const Subjects& subjects, Store& store, EventLog& events, std::string inbox,
                      spdlog::logger& log)
-    : config_(config), subjects_(subjects), store_(store), inbox_(std::move(inbox)), log_(log) {}
+    : config_(config), subjects_(subjects), store_(store), events_(events), inbox_(std::move(inbox)), log_(log) {}
 
 void Publisher::start(TimePoint now, Effects& effects) {
   published_ = noted_ = sent_ = must(store_.published());
@@ -145,16 +143,19 @@ void Publisher::on_stream_reply(const Message& message, TimePoint now) {
   for (auto& batch : window_) batch.sent = {};
 }
 
-Publisher::Batch Publisher::make_batch(const std::vector<EventRow>& events, std::size_t& next) const {
+Publisher::Batch Publisher::make_batch(const std::deque<EventRow>& events, std::size_t& next) const {
   const auto& first = events[next];
   std::string body;
   std::size_t count = 0;
   std::uint64_t last = 0;
   for (; next < events.size() && events[next].what == first.what && events[next].ns == first.ns; ++next) {
-    auto event = cloud_event(events[next], store_.fleet(), subjects_.prefix());
-    if (count > 0 && body.size() + event.size() > kMaxBatchBytes) break;
-    body += count == 0 ? "[" : ",";
-    body += event;
+    const auto before = body.size();
+    body += count == 0 ? '[' : ',';
+    append_cloud_event(body, events[next], store_.fleet(), subjects_.prefix());
+    if (count > 0 && body.size() > kMaxBatchBytes) {
+      body.resize(before);
+      break;
+    }
     last = events[next].sequence;
     ++count;
   }
@@ -192,7 +193,7 @@ void Publisher::pump(TimePoint now, Effects& effects) {
   }
   send_again(now, effects);
   while (window_.size() < kMaxWindow) {
-    const auto events = must(store_.events(sent_, kReadAtOnce));
+    const auto& events = events_.after(sent_);
     if (events.empty()) return;
     for (std::size_t next = 0; next < events.size() && window_.size() < kMaxWindow;) {
       auto batch = make_batch(events, next);

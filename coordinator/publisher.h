@@ -8,6 +8,7 @@
 
 #include "coordinator/config.h"
 #include "coordinator/effects.h"
+#include "coordinator/event_log.h"
 #include "coordinator/store.h"
 #include "schema/subjects.h"
 
@@ -19,7 +20,8 @@ namespace muster {
 class Publisher {
  public:
   /// `inbox`   subject prefix for acknowledgements; the owner subscribes to `<inbox>.>` and calls on_reply()
-  Publisher(const Config& config, const Subjects& subjects, Store& store, std::string inbox, spdlog::logger& log);
+  Publisher(const Config& config, const Subjects& subjects, Store& store, EventLog& events, std::string inbox,
+            spdlog::logger& log);
 
   /// Reads where publication stands and asks for the stream.
   void start(TimePoint now, Effects& effects);
@@ -51,11 +53,12 @@ class Publisher {
   void on_stream_refused(const nlohmann::json& answer, TimePoint now);
   void go_without_stream(std::string_view why);
   void send_again(TimePoint now, Effects& effects);
-  Batch make_batch(const std::vector<EventRow>& events, std::size_t& next) const;
+  Batch make_batch(const std::deque<EventRow>& events, std::size_t& next) const;
 
   const Config& config_;
   const Subjects& subjects_;
   Store& store_;
+  EventLog& events_;
   std::string inbox_;
   spdlog::logger& log_;
 
