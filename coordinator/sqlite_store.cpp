@@ -28,7 +28,6 @@ constexpr const char* kSettings = R"(
   PRAGMA synchronous = NORMAL;
   PRAGMA wal_autocheckpoint = 10000;
   PRAGMA cache_size = -65536;
-  PRAGMA mmap_size = 1073741824;
   PRAGMA temp_store = MEMORY;
 )";
 

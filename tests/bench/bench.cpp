@@ -27,7 +27,6 @@ Usage usage(const std::vector<pid_t>& pids) {
     for (std::string line; std::getline(status, line);) {
       if (line.starts_with("rchar:") || line.starts_with("wchar:")) sum.read_written += std::stod(line.substr(6));
       if (line.starts_with("VmHWM:")) sum.peak_mb += std::stod(line.substr(6)) / 1024;
-      if (line.starts_with("RssAnon:")) sum.own_mb += std::stod(line.substr(8)) / 1024;
       if (line.starts_with("VmRSS:")) sum.resident_mb += std::stod(line.substr(6)) / 1024;
     }
   }

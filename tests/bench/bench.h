@@ -30,7 +30,6 @@ struct Usage {
   double cpu_seconds = 0;   // of the threads that there are
   double read_written = 0;  // bytes, by system calls: files and sockets
   double resident_mb = 0, peak_mb = 0;
-  double own_mb = 0;  // resident less what is mapped of files, which the kernel takes back when it likes
 };
 Usage usage(const std::vector<pid_t>& pids);
 

@@ -70,26 +70,6 @@ double discover_all(const Options& options, Events events) {
   return watch.seconds();
 }
 
-/// The most memory of its own that the coordinator has at any time, as far as looking ten times a second shows it.
-class OwnMemory {
- public:
-  explicit OwnMemory(const BenchFleet& fleet)
-      : looking_([this, pids = fleet.processes("coordinator")](const std::stop_token& stop) {
-          for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(100))) {
-            peak_mb_ = std::max(peak_mb_, usage(pids).own_mb);
-          }
-        }) {}
-  double peak_mb() {
-    looking_.request_stop();
-    looking_.join();
-    return peak_mb_;
-  }
-
- private:
-  double peak_mb_ = 0;
-  std::jthread looking_;
-};
-
 enum class Observers : std::uint8_t { kNone, kFifty };
 
 /// Seconds of a run that waits for its target most of the time, so that cores are left for 49 who hear its events, and
@@ -153,16 +133,14 @@ void discover_million(const Options& options, Report& report) {
   auto large = options, small = options;
   large.resources = options.quick ? 100'000 : 1'000'000;
   small.resources = large.resources / 10;
-  std::vector<double> corrected, of_small, peak, lines, rows, client, client_small, with_store;
+  std::vector<double> corrected, of_small, peak, lines, rows, client, client_small;
   for (int i = 0; i < std::min(options.rounds, 3); ++i) {
     {
       const BenchFleet fleet(cloud(large, false), 1, options.slots);
-      OwnMemory memory(fleet);
       rows.push_back(rate(large, fleet.scan()));
       fleet.settle();
       lines.push_back(rate(large, fleet.timed({"resources", "-o", "ndjson"}, "/dev/null", &client.emplace_back())));
-      peak.push_back(memory.peak_mb());
-      with_store.push_back(fleet.coordinator().peak_mb);
+      peak.push_back(fleet.coordinator().peak_mb);
     }
     const auto same_large = pipeline(large, "same-work", false, 1)[0];
     const BenchFleet fleet(cloud(small, false), 1, options.slots);
@@ -175,7 +153,6 @@ void discover_million(const Options& options, Report& report) {
   report.add({"discover-1m", "rows/s", rows});
   report.add({"discover-1m/small", "of same", corrected, "of same, a tenth", of_small, Bound::kAtLeast, 0.9, 0.75});
   report.add({"discover-1m/memory", "MB", peak, {}, {}, Bound::kAtMost, 300, 600});
-  report.add({"discover-1m/with mapped store", "MB", with_store});
   report.add({"discover-1m/ndjson", "rows/s", lines, {}, {}, Bound::kAtLeast, 200'000, 100'000});
   report.add({"discover-1m/ndjson memory", "MB", client, "of a tenth", client_small, Bound::kAtMost, 1.1, 1.5});
 }

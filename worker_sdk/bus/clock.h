@@ -35,7 +35,7 @@ class Random {
   std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : next() % bound; }
 };
 
-/// The kernel's random bytes (libsodium). Thread: any.
+/// Random numbers from a seed of the kernel's random bytes (libsodium). Thread: any.
 class SystemRandom final : public Random {
  public:
   std::uint64_t next() override;
