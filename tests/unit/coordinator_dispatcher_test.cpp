@@ -140,6 +140,17 @@ TEST_CASE_METHOD(DispatcherFixture, "a job waits for the only worker for as long
   CHECK(std::holds_alternative<ListResult>(outcome().result));
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "who was busy gets the next job as soon as one of its own has ended") {
+  join("w1", 2);
+  const auto held = dispatch();
+  accept(held.job, "w1");
+  const auto refused = dispatch();
+  answer(refused.job, "w1", Busy{});
+  CHECK(sent.empty());
+  succeed(held.job, "w1");
+  CHECK(take().job.id == refused.job.id);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a dispatch without any sign for a second is sent again with a new token") {
   join("w1");
   join("w2");
