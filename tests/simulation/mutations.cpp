@@ -33,8 +33,8 @@ const std::vector<Mutation>& mutations() {
       {"act-without-go", "a worker begins a change when it is told to", {1}},
       {"ignore-lease", "a worker looks at its lease right before it acts", {18}},
       {"act-without-journal", "a worker does not act when it cannot keep the result", {25}},
-      {"run-duplicates", "a job that arrives twice is run once", {25}},
-      {"change-lost-as-read", "a change is not given to another worker while the first may still act", {676}},
+      {"run-duplicates", "a job that arrives twice is run once", {44, 73}},
+      {"change-lost-as-read", "a change is not given to another worker while the first may still act", {871, 1150}},
       {"any-token", "only replies of the current attempt count", {9}},
       // what came of it
       {"ignore-journal", "a worker that is started again sends what it kept", {12}},
@@ -53,7 +53,7 @@ const std::vector<Mutation>& mutations() {
       {"two-commands-of-a-stack", "one command of a stack is carried out at a time", {1}},
       {"old-plan", "a command is not begun when its stack is not as it was planned on", {13}},
       // what is observed
-      {"old-observations", "what was asked for before a write is no news of what was written", {413}},
+      {"old-observations", "what was asked for before a write is no news of what was written", {1839, 5949}},
       {"forget-writes", "writes are remembered while an observation is under way", {5}},
       {"old-index", "what a command has written is looked up afresh", {14}},
       {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {97}},
