@@ -55,7 +55,7 @@ const std::vector<Mutation>& mutations() {
       // what is observed
       {"old-observations", "what was asked for before a write is no news of what was written", {1839, 5949}},
       {"forget-writes", "writes are remembered while an observation is under way", {5}},
-      {"old-index", "what a command has written is looked up afresh", {14}},
+      {"old-index", "what a command has written is looked up afresh", {30, 46}},
       {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {97}},
       {"partial-is-whole", "what a listing that failed has not shown may be there", {10}},
       {"any-id", "what a read of one id tells of another is not believed", {631}},
