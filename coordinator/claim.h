@@ -18,6 +18,11 @@ JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
 
 /// Ends the name that a stack has for what was replaced, until that is deleted: none that could be declared.
 inline constexpr std::string_view kReplaced = " (replaced)";
+/// The name that others refer to it by.
+inline std::string declared_name(std::string_view name) {
+  if (name.ends_with(kReplaced)) name.remove_suffix(kReplaced.size());
+  return std::string(name);
+}
 
 /// What a claim says; none where it is empty or not ours.
 std::optional<DeclaredResource> claimed(const JsonText& claim);

@@ -300,7 +300,7 @@ void Commands::add_reordered(const CommandPlan& plan, std::vector<std::string>& 
   std::multimap<std::pair<std::string, std::string>, std::size_t> named;  // by stack and name: steps that delete
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const auto& step = plan.steps[i];
-    if (step.action == StepAction::kDelete) named.emplace(std::pair(step.stack, step.name), i);
+    if (step.action == StepAction::kDelete) named.emplace(std::pair(step.stack, declared_name(step.name)), i);
   }
   std::map<std::size_t, std::vector<std::size_t>> uses;  // of those
   for (const auto& [place, user] : named) {

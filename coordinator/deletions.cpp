@@ -60,7 +60,7 @@ void add_after_users(std::size_t first, const Leaving& leaving, const Users& use
 
 void plan_deletions(const Leaving& leaving, const std::string& reason, PlanResult& result) {
   std::multimap<std::string, std::size_t> named;
-  for (std::size_t i = 0; i < leaving.size(); ++i) named.emplace(leaving[i]->name, i);
+  for (std::size_t i = 0; i < leaving.size(); ++i) named.emplace(declared_name(leaving[i]->name), i);
   Users users(leaving.size());
   for (std::size_t i = 0; i < leaving.size(); ++i) {
     const auto& known = *leaving[i];

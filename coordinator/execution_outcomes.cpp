@@ -443,12 +443,12 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
     if (goes && view.row != made.row) before.emplace_back(view.row, view.state);
   }));
   for (const auto& [old, state] : before) {
-    if (state != ResourceState::kMissing) {
+    if (state != ResourceState::kMissing && !step.resource->protect) {
       rename_replaced(old);
       continue;
     }
     must(s_.store.release(old));
-    must(s_.store.leave(old, ResourceState::kVanished, "replaced", at));
+    if (state == ResourceState::kMissing) must(s_.store.leave(old, ResourceState::kVanished, "replaced", at));
   }
   must(s_.store.manage(made.row, {step.stack, step.name, step.claim}));
   if (!work.inherited_key.empty()) must(s_.store.set_unsettled(work.place(), {}));
@@ -465,6 +465,7 @@ void Execution::rename_replaced(RowId row) {
   auto declared = claim ? claimed(claim->declared) : std::nullopt;
   if (!declared) return must(s_.store.release(row));
   declared->name += kReplaced;
+  declared->protect = false;
   declared->on_drift = OnDrift::kObserve;
   must(s_.store.manage(row, {claim->stack, declared->name, declared_text(*declared)}));
 }
