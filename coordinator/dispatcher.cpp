@@ -290,7 +290,7 @@ void Dispatcher::finish(Record& record, JobResult result) {
     notice(JobNotice::Kind::kFailed, record, *error);
   }
   --lanes_[record.spec.lane].jobs;
-  const auto node = jobs_.extract(record.id);
+  const auto node = jobs_.extract(record.id);  // keeps the record until its parts have gone on
   outcomes_.push_back({std::move(record.id), record.spec.owner, std::move(result), std::move(record.last_worker),
                        record.attempt, record.uncertain});
 }

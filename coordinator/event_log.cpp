@@ -55,7 +55,7 @@ void EventLog::emit(std::string_view ns, std::string_view what, std::string_view
   recent_bytes_ += size_of(event);
   recent_.push_back(std::move(event));
   if (recent_bytes_ <= kMaxRecentBytes) return;
-  recent_.clear();  // nobody takes them for now
+  recent_.clear();  // where nobody takes them for long, they are read when somebody does
   recent_bytes_ = 0;
 }
 

@@ -13,12 +13,13 @@ constexpr std::size_t kWide = 1000;
 /// A loaded fleet whose data directory is a disk of its own; the books of the cloud are kept elsewhere.
 class FullFleet : public LoadedFleet {
  public:
-  /// `store`    where the coordinator's is: the disk's, unless it says something else
-  void begin_fleet(const std::string& store = "") {
+  void begin_fleet() {
     const std::string fake = ", namespace: FAKE, config: {latency_ms: 300, ";
-    configure("discovery: {interval: 0s}\nretry: {attempts: 30, base: 50ms, max: 1s}\n" + store +
-              "targets:\n  - {name: cloud" + fake + "resources: 0, state: " + state() + "}}\n  - {name: wide" + fake +
-              "resources: " + std::to_string(kWide) + ", page: 50, bytes: 9000, list_properties: false}}\n");
+    configure(
+        "discovery: {interval: 0s}\nretry: {attempts: 30, base: 50ms, max: 1s}\n"
+        "targets:\n  - {name: cloud" +
+        fake + "resources: 0, state: " + state() + "}}\n  - {name: wide" + fake +
+        "resources: " + std::to_string(kWide) + ", page: 50, bytes: 9000, list_properties: false}}\n");
     for (int i = 0; i < 2; ++i) add_worker({"fake", "--slots", "3"});
   }
 
