@@ -10,6 +10,8 @@ import socket
 import sys
 import time
 
+import verbs
+
 AHEAD = 16  # reservations that wait; of all connections fewer than jobs are in flight, or none would go on
 
 
@@ -68,9 +70,4 @@ def submit(port, seconds, window, size):
     print('{"per_second": %f}' % (done / (time.monotonic() - begun)))
 
 
-if __name__ == "__main__":
-    verb, numbers = sys.argv[1], sys.argv[2:]
-    if verb == "work":
-        work(*map(int, numbers))
-    else:
-        submit(int(numbers[0]), float(numbers[1]), int(numbers[2]), int(numbers[3]))
+verbs.run(work, submit)

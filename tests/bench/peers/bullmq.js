@@ -5,6 +5,7 @@
 // A worker does 64 jobs at once, results come back with the queue's events. Redis writes nothing to disk. Left out,
 // against Muster: limits and a store; leases and retries are there.
 const { Queue, QueueEvents, Worker } = require("bullmq");
+const keep = require("./window.js");
 
 const [verb, port, ...numbers] = process.argv.slice(2);
 const connection = { host: "127.0.0.1", port: Number(port), maxRetriesPerRequest: null };
@@ -23,15 +24,7 @@ async function submit(seconds, window, bytes) {
   await new Promise((wake) => setTimeout(wake, 500)); // what ends before its first read is lost
   const ask = async () => (await queue.add("job", request)).waitUntilFinished(events);
   await ask();
-  const begun = process.hrtime.bigint();
-  const passed = () => Number(process.hrtime.bigint() - begun) / 1e9;
-  let done = 0;
-  const flying = Array.from({ length: window }, async () => {
-    for (; passed() < seconds; ++done) await ask();
-  });
-  await Promise.all(flying);
-  console.log(JSON.stringify({ per_second: done / passed() }));
-  process.exit(0);
+  await keep(ask, seconds, window);
 }
 
 verb === "work" ? work(Number(numbers[0])) : submit(...numbers.map(Number));

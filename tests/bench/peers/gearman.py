@@ -10,6 +10,8 @@ import ctypes
 import sys
 import time
 
+import verbs
+
 GEARMAN_SUCCESS = 0
 lib = ctypes.CDLL("libgearman.so.8")
 libc = ctypes.CDLL(None)
@@ -60,9 +62,4 @@ def submit(port, seconds, window, size):
     print('{"per_second": %f}' % (done / (time.monotonic() - begun)))
 
 
-if __name__ == "__main__":
-    verb, numbers = sys.argv[1], sys.argv[2:]
-    if verb == "work":
-        work(*map(int, numbers))
-    else:
-        submit(int(numbers[0]), float(numbers[1]), int(numbers[2]), int(numbers[3]))
+verbs.run(work, submit)

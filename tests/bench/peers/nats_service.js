@@ -4,6 +4,7 @@
 //
 // Left out, against Muster: leases, retries, limits, a store; a request that is lost is lost.
 const { connect } = require("nats");
+const keep = require("./window.js");
 
 const [verb, port, ...numbers] = process.argv.slice(2);
 const subject = "bench.job";
@@ -20,15 +21,7 @@ async function submit(seconds, window, bytes) {
   const request = new Uint8Array(bytes);
   const ask = () => client.request(subject, request, { timeout: 10_000 });
   while (await ask().then(() => false, () => true)) await new Promise((wake) => setTimeout(wake, 50)); // no worker yet
-  const begun = process.hrtime.bigint();
-  const passed = () => Number(process.hrtime.bigint() - begun) / 1e9;
-  let done = 0;
-  const flying = Array.from({ length: window }, async () => {
-    for (; passed() < seconds; ++done) await ask();
-  });
-  await Promise.all(flying);
-  console.log(JSON.stringify({ per_second: done / passed() }));
-  process.exit(0);
+  await keep(ask, seconds, window);
 }
 
 verb === "work" ? work(Number(numbers[0])) : submit(...numbers.map(Number));

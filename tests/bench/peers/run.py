@@ -98,6 +98,7 @@ def main():
     options.add_argument("--reply", default="600")
     given = options.parse_args()
     os.environ["PATH"] += ":/usr/sbin"
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # nothing stays in the source tree
     server, script, module = PEERS[given.name]
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         os.environ["TMPDIR"] = folder  # of what is killed and does not tidy up
