@@ -3,9 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
-#include <thread>
 
 #include "tests/bench/bench.h"
 #include "tests/bench/stopwatch.h"
@@ -80,13 +78,15 @@ double discover_observed(const Options& options, Observers observers) {
   const test::NatsServer server(jetstream);
   const auto things = std::to_string(options.quick ? 2'500 : 10'000);
   const BenchFleet fleet("types: 4, page: 64, latency_ms: 50, resources: " + things, 1, 4, server.url());
+  const test::Scratch scratch;
+  const auto said = scratch.path / "said";
   Processes observing;
   if (observers == Observers::kFifty) {
     for (const auto* count : {"1", "49"}) {
-      observing.pids.push_back(
-          start_program("bench_yardstick", {"observe", "--count", count}, server.url(), "/dev/null"));
+      observing.pids.push_back(start_program("bench_yardstick", {"observe", "--count", count}, server.url(), said));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // until all are connected
+    const auto all_hear = [&] { return std::ranges::count(test::slurp(said), '\n') == 50; };
+    if (!BenchFleet::eventually(all_hear)) throw std::runtime_error("not all observers hear events");
     ::kill(observing.pids.front(), SIGSTOP);
   }
   return fleet.scan();

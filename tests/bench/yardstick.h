@@ -31,8 +31,9 @@ struct RequestOptions {
 };
 int serve_echo(const RequestOptions& options);     // yardstick_requests.cpp
 int serve_silence(const RequestOptions& options);  // yardstick_requests.cpp: hears what JetStream is asked
-int observe(const RequestOptions& options);        // yardstick_requests.cpp: `count` connections that hear all events
-int run_requests(const RequestOptions& options);   // yardstick_requests.cpp
+/// `count` connections hear all events, and say so with a line each.
+int observe(const RequestOptions& options);       // yardstick_requests.cpp
+int run_requests(const RequestOptions& options);  // yardstick_requests.cpp
 
 struct CommitOptions {
   std::string store;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/bench/loop_client.h"
@@ -29,7 +30,13 @@ int observe(const RequestOptions& options) {
   for (std::uint32_t i = 0; i < options.count; ++i) {
     observers.emplace_back([&] {
       LoopClient client(options.url, "muster.event.>");
-      client.serve([](const Arrived&) {});
+      client.publish("muster.event.bench.here", "bench.nobody", {});  // who hears this hears all that follows
+      bool hears = false;
+      client.serve([&](const Arrived&) {
+        if (std::exchange(hears, true)) return;
+        std::puts("hears");
+        std::fflush(stdout);
+      });
     });
   }
   return 0;
