@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-constexpr Millis kWaitForWorkers{20'000};  // that the configuration names, before the first run
+constexpr Millis kWaitForWorkers{10'000};  // that the configuration names, before the first run
 constexpr Millis kWaitForReturn{10'000};   // of workers that fell silent: they may be restarting
 constexpr Millis kProgressEvery{2000};
 constexpr std::size_t kRunsKept = 1000;

@@ -46,6 +46,7 @@ TEST_CASE_METHOD(DiscoveryFixture, "the first run waits for workers, at most ten
     advance(Millis(9800));
     CHECK(last_report()["state"] == "queued");
     advance(Millis(500));
+    CHECK(last_report()["state"] != "queued");
     finish_runs();
     const auto report = last_report();
     CHECK(report["state"] == "partial");
