@@ -134,8 +134,9 @@ void Commands::plan(Draft& draft) {
     declared_targets.insert(target.name);
   }
   InventoryView view(s_.store, s_.registry, std::move(declared_targets), agreements_);
+  PlanClaims claims;
   for (std::size_t i = 0; i < draft.stacks.size(); ++i) {
-    auto made = make_plan(draft.stacks[i], draft.mode, view);
+    auto made = make_plan(draft.stacks[i], draft.mode, view, claims);
     made.plan.restrict_to(draft.only, draft.excluded);
     std::ranges::move(made.mistakes, std::back_inserter(draft.mistakes));
     std::ranges::move(made.unchecked, std::back_inserter(draft.unchecked));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -94,8 +95,13 @@ struct PlanResult {
   std::vector<PlanMistake> unchecked;  // what the schemas could not be asked about, because it is not known yet
 };
 
+/// What the stacks that are planned together would make or adopt, and which of their resources would.
+using PlanClaims = std::unordered_map<std::string, std::string>;
+
 /// Decides what is to be done so that the inventory is as declared. Linear in resources and references. Steps that
 /// delete what is declared no more come last; that all others have succeeded first is for who carries the plan out.
+/// Two resources that are one object are a mistake, also those of stacks that share `claims`.
+PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view, PlanClaims& claims);
 PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view);
 
 }  // namespace muster

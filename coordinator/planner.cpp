@@ -36,8 +36,8 @@ using IdentityIndex = std::unordered_map<std::string, PlanningView::Known>;
 
 class Planner {
  public:
-  Planner(const Declaration& declaration, ApplyMode mode, PlanningView& view)
-      : declaration_(declaration), mode_(mode), view_(view) {}
+  Planner(const Declaration& declaration, ApplyMode mode, PlanningView& view, PlanClaims& claims)
+      : declaration_(declaration), mode_(mode), view_(view), claims_(claims) {}
 
   PlanResult run() {
     for (auto& known : view_.of_stack(declaration_.stack)) {
@@ -220,7 +220,7 @@ class Planner {
     }
     const auto agreement = agreement_of(node, rules);
     if (agreement && view_.agreement(node.known->row) == agreement) {
-      taken_.insert(node.known->row);
+      take(resource, *node.known);
       step.row = node.known->row;
       step.native_id = node.known->native_id;
       step.content = node.known->content;
@@ -234,7 +234,8 @@ class Planner {
       node.says_so = says_so(node);
     }
     const auto* const known = node.known;
-    if (known != nullptr) taken_.insert(known->row);
+    const bool alone = known == nullptr || take(resource, *known);
+    if (alone && (known == nullptr || !known->managed)) take_new(resource, rules, declared, unknown, known);
     if (!node.says_so) validate(resource, rules, declared, unknown);
     if (known != nullptr && known->managed && known->stack != declaration_.stack) {
       mistake(resource.name, known->native_id + " belongs to stack " + known->stack + " already, as " + known->name);
@@ -258,6 +259,25 @@ class Planner {
     node.values.update(merge_declared(rules.rules, node.values, declared));
     for (const auto& pointer : unknown) node.values[Json::json_pointer(pointer)] = nullptr;
     add(node, std::move(step));
+  }
+
+  /// One row is one resource's.
+  bool take(const DeclaredResource& resource, const PlanningView::Known& known) {
+    if (taken_.insert(known.row).second) return true;
+    const auto other = std::ranges::find(result_.plan.steps, known.row, &PlanStep::row);
+    mistake(resource.name, known.native_id + " is resource " + other->name + " of this stack already");
+    return false;
+  }
+
+  /// What is in no stack yet is for one resource of those that are planned together.
+  void take_new(const DeclaredResource& resource, const TypeRules& rules, const Json& declared,
+                const std::vector<std::string>& unknown, const PlanningView::Known* there) {
+    auto object = there != nullptr ? there->native_id : resource.native_id;
+    if (object.empty() && unknown_is_apart(rules, unknown)) object = identity_of(rules, declared);
+    if (object.empty()) return;
+    const auto [other, first] = claims_.emplace(resource.target + '\0' + resource.type + '\0' + object,
+                                                "resource " + resource.name + " of stack " + declaration_.stack);
+    if (!first) mistake(resource.name, "is the same object as " + other->second + ": " + object);
   }
 
   void add(Node& node, PlanStep step) {
@@ -482,6 +502,7 @@ class Planner {
   const Declaration& declaration_;
   const ApplyMode mode_;
   PlanningView& view_;
+  PlanClaims& claims_;
   PlanResult result_;
   std::vector<Node> nodes_;
   std::unordered_map<std::string, std::size_t> by_name_;
@@ -494,8 +515,13 @@ class Planner {
 
 }  // namespace
 
+PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view, PlanClaims& claims) {
+  return Planner(declaration, mode, view, claims).run();
+}
+
 PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view) {
-  return Planner(declaration, mode, view).run();
+  PlanClaims claims;
+  return make_plan(declaration, mode, view, claims);
 }
 
 }  // namespace muster

@@ -256,6 +256,32 @@ TEST_CASE("what is there already is adopted, with what differs") {
   }
 }
 
+TEST_CASE("two resources that are one object are a mistake") {
+  World world;
+  const Declaration twice{"shop", {role("first", {{"name", "owner"}}), role("second", {{"name", "owner"}})}};
+  const auto said = [&] { return messages(make_plan(twice, ApplyMode::kReconcile, world)); };
+  SECTION("that is not there") {
+    CHECK(said() == Strings{R"(second: is the same object as resource first of stack shop: ["owner"])"});
+  }
+  SECTION("that is there") {
+    world.add("PG::Role", "owner", {{"name", "owner"}});
+    CHECK(said() == Strings{"second: owner is resource first of this stack already"});
+  }
+  SECTION("that the stack has, whichever of them is looked at first") {
+    const auto index = GENERATE(0U, 1U);
+    world.manage(world.add("PG::Role", "owner", {{"name", "owner"}, {"login", false}}), twice.resources[index]);
+    CHECK(said() == Strings{"second: owner is resource first of this stack already"});
+    CHECK(said() == Strings{"second: owner is resource first of this stack already"});
+  }
+  SECTION("of two stacks that are planned together") {
+    PlanClaims claims;
+    CHECK(make_plan({"shop", {role("first", {{"name", "owner"}})}}, ApplyMode::kReconcile, world, claims)
+              .mistakes.empty());
+    const auto other = make_plan({"desk", {role("owner")}}, ApplyMode::kReconcile, world, claims);
+    CHECK(messages(other) == Strings{R"(owner: is the same object as resource first of stack shop: ["owner"])"});
+  }
+}
+
 TEST_CASE("what is managed and gone is created again") {
   World world;
   world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("owner")).state = ResourceState::kMissing;
