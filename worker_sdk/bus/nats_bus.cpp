@@ -39,6 +39,7 @@ constexpr Millis kRecordTick{1};                 // until the rest of a TLS reco
 constexpr std::chrono::seconds kReportEvery{1};  // of errors that come by themselves
 constexpr std::chrono::seconds kStall{1};        // a loop that was away for longer has not listened itself
 constexpr std::chrono::seconds kDestructorGrace{1};
+constexpr Millis kFreed{1};  // how often it is looked whether the library has let go
 
 // Between two log lines that say why there is no connection, when it is the same reason.
 constexpr std::chrono::seconds kRefusedEvery{30};
@@ -418,6 +419,10 @@ void NatsBus::close(Millis timeout) {
     state_->link->close(std::max(Millis{0}, std::chrono::duration_cast<Millis>(until - steady_clock::now())));
   }
   state_->drop_link();
+  // The library's threads end in no order: what one of them frees after another has gone is lost.
+  for (const auto& [id, subscription] : state_->subscriptions) {
+    while (subscription.mailbox.use_count() > 1 && steady_clock::now() < until) std::this_thread::sleep_for(kFreed);
+  }
   give_back_messages();
 }
 
