@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <string_view>
 
 #include "worker_sdk/bus/nats_url.h"
 #include "worker_sdk/bus/nkey.h"
@@ -29,10 +30,17 @@ constexpr unsigned kUnackedMillis = 15'000;  // the kernel breaks a connection o
 /// The loop judges silence itself: a connection that the timer thread closes would pull the socket from under read().
 constexpr int kNeverStale = std::numeric_limits<int>::max();
 
+/// The library's details begin with where in its source they arose: `(conn.c:2088): `.
+std::string_view without_place(std::string_view detail) {
+  const auto end = detail.find("): ");
+  return detail.substr(0, 1) == "(" && end != std::string_view::npos ? detail.substr(end + 3) : detail;
+}
+
 Error library_error(natsStatus status) {
   const char* detail = nats_GetLastError(nullptr);
   std::string text = natsStatus_GetText(status);
-  if (detail != nullptr && *detail != '\0') text.append(": ").append(detail);
+  const std::string_view more = without_place(detail == nullptr ? "" : detail);
+  if (!more.empty() && more != text) text.append(": ").append(more);
   switch (status) {
     case NATS_CONNECTION_AUTH_FAILED:
     case NATS_NOT_PERMITTED:
