@@ -28,11 +28,10 @@ void on_signal(int) {
   if (auto* bus = g_bus.load()) bus->wake();
 }
 
-/// Stops the loop on SIGINT and SIGTERM for as long as it lives.
+/// SIGINT and SIGTERM end the process in order for as long as it lives.
 class StopSignals {
  public:
-  explicit StopSignals(NatsBus& bus) {
-    g_bus = &bus;
+  StopSignals() {
     struct sigaction action {};
     action.sa_handler = on_signal;
     sigaction(SIGINT, &action, &before_int_);
@@ -41,7 +40,6 @@ class StopSignals {
   ~StopSignals() {
     sigaction(SIGINT, &before_int_, nullptr);
     sigaction(SIGTERM, &before_term_, nullptr);
-    g_bus = nullptr;
   }
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
@@ -51,13 +49,22 @@ class StopSignals {
   struct sigaction before_term_ {};
 };
 
+/// Has them wake the loop that waits at a bus, too.
+class WakeOnStop {
+ public:
+  explicit WakeOnStop(NatsBus& bus) { g_bus = &bus; }
+  ~WakeOnStop() { g_bus = nullptr; }
+  WakeOnStop(const WakeOnStop&) = delete;
+  WakeOnStop& operator=(const WakeOnStop&) = delete;
+};
+
 /// Tries again for kServerAway: a server that is started again, too, may take a while.
 Result<std::unique_ptr<NatsBus>> connect(const NatsOptions& options, const Clock& clock,
                                          const std::shared_ptr<spdlog::logger>& log) {
   const auto until = clock.now() + kServerAway;
   for (;;) {
     auto bus = NatsBus::connect(options, log);
-    if (bus || bus.error().code != Errc::kDisconnected || clock.now() >= until) return bus;
+    if (bus || bus.error().code != Errc::kDisconnected || clock.now() >= until || g_stop) return bus;
     log->warn("cannot reach the bus, trying again: {}", bus.error().message);
     std::this_thread::sleep_for(kConnectAgain);
   }
@@ -96,7 +103,9 @@ int run_coordinator(const Config& config, const std::shared_ptr<spdlog::logger>&
     log->error("cannot open the store: {}", store.error().message);
     return 1;
   }
+  const StopSignals signals;
   auto bus = connect(config.nats, clock, log);
+  if (!bus && g_stop) return 0;
   if (!bus) {
     log->error("cannot reach the bus: {}", bus.error().message);
     return 1;
@@ -108,7 +117,7 @@ int run_coordinator(const Config& config, const std::shared_ptr<spdlog::logger>&
     return 1;
   }
   {
-    const StopSignals signals(**bus);
+    const WakeOnStop waking(**bus);
     Coordinator coordinator(config, **store, **bus, clock, random, log);
     if (auto started = coordinator.start(); !started) {
       log->error("cannot start: {}", started.error().message);

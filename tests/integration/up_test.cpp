@@ -220,6 +220,21 @@ TEST_CASE("a running fleet answers, is alone in its data directory, and stops wh
   CHECK(again.wait() == 0);
 }
 
+TEST_CASE("a coordinator that waits for the bus stops when asked") {
+  const Place place;
+  auto child = place.start({"coordinator", "-c", place.config(), "--nats", "nats://127.0.0.1:1"});
+  std::string said;
+  CHECK(eventually([&] {
+    child.read_lines([&](std::string_view line) { said += line; });
+    return said.find("cannot reach the bus") != std::string::npos;
+  }));
+  child.signal(SIGTERM);
+  int status = -1;
+  CHECK(eventually([&] { return child.ended(status); }));
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
 TEST_CASE("what ends is started again, and nothing outlives up") {
   const Place place;
   Up up(place);
