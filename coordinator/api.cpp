@@ -264,7 +264,7 @@ Result<JsonText> Api::counts(ApiRequest&, Effects&) {
   for (const auto& count : must(p_.store.counts())) {
     if (count.resources == 0) continue;  // a type that was looked for and is not there
     items.push_back(
-        {{"target", count.target}, {"type", count.type}, {"resources", count.resources}, {"stale", count.stale}});
+        {{"target", count.target}, {"type", count.type}, {"count", count.resources}, {"stale", count.stale}});
   }
   return list_answer(std::move(items));
 }

@@ -117,7 +117,7 @@ int resource(Client& client, Screen& screen, const std::string& which, bool hist
 
 int counts(Client& client, Screen& screen) {
   ListWriter list(screen,
-                  {column("TARGET", "target"), column("TYPE", "type"), column("COUNT", "resources", Align::kRight),
+                  {column("TARGET", "target"), column("TYPE", "type"), column("COUNT", "count", Align::kRight),
                    column("STALE", "stale", Align::kRight)},
                   "no resources");
   const auto done = each_item(client, "counts", Json::object(), [&](const std::string& item) {

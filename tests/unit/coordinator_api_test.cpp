@@ -299,7 +299,7 @@ TEST_CASE_METHOD(ApiFixture, "counts are those of the inventory") {
   CHECK(item("counts")["target"] == "t");
   std::map<std::string, int> counts;
   const auto answer = api("counts");
-  for (const auto& one : answer["items"]) counts[one["type"]] = one["resources"];
+  for (const auto& one : answer["items"]) counts[one["type"]] = one["count"];
   CHECK(counts == std::map<std::string, int>{{"NS::Box", 2}, {"NS::Item", 1}});
 }
 
