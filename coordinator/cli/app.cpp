@@ -1,11 +1,11 @@
 #include "coordinator/cli/app.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <exception>
 #include <iostream>
@@ -47,7 +47,8 @@ std::string usage_mistake(const CommandLine& line, const CLI::ParseError& error)
   for (const std::string& word : line.app.remaining()) {
     if (word.front() != '-') return "unknown verb " + word + " (see muster --help)";
   }
-  return std::string(line.app.remaining().empty() ? "a verb is needed" : error.what()) + " (see muster --help)";
+  const auto words = line.app.remaining();
+  return (words.empty() ? "a verb is needed" : "unknown option " + words.front()) + " (see muster --help)";
 }
 
 int bad_usage(const CommandLine& line, const CLI::ParseError& error) {
@@ -55,6 +56,12 @@ int bad_usage(const CommandLine& line, const CLI::ParseError& error) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::cerr << "muster: " << escape(message) << std::endl;
   return 2;
+}
+
+/// Whether nobody reads the answer any more, as after `| head`.
+bool reader_left() {
+  pollfd out{STDOUT_FILENO, 0, 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 int perform(CommandLine& line, CoordinatorMain coordinator) {
@@ -68,7 +75,7 @@ int perform(CommandLine& line, CoordinatorMain coordinator) {
   const int status = line.action(session);
   std::cout << std::flush;
   if (std::cout) return status;
-  if (errno != EPIPE) std::cerr << "muster: the answer cannot be written" << std::endl;
+  if (!reader_left()) std::cerr << "muster: the answer cannot be written" << std::endl;
   return std::max(status, 1);
 }
 

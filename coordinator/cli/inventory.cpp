@@ -23,6 +23,7 @@ std::string other_label(const Json& resource) {
 /// What names one resource in a request.
 Result<Json> name_of(const std::string& which) {
   const std::size_t first = which.find('/');
+  if (which.empty()) return Error{Errc::kInvalidRequest, "expected ID or TARGET/TYPE/NATIVE-ID, found nothing"};
   if (first == std::string::npos) return Json{{"id", which}};
   const std::size_t second = which.find('/', first + 1);
   if (second == std::string::npos || second + 1 == which.size()) {

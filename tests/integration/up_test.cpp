@@ -60,6 +60,7 @@ class Place {
   }
   [[nodiscard]] fs::path data() const { return scratch_.path / "data"; }
   [[nodiscard]] fs::path config() const { return scratch_.path / "muster.yaml"; }
+  [[nodiscard]] fs::path path(const std::string& name) const { return scratch_.path / name; }
   [[nodiscard]] fs::path tree() const { return scratch_.path / "tree"; }
 
   [[nodiscard]] cli::Child start(std::vector<std::string> arguments) const {
@@ -208,6 +209,14 @@ TEST_CASE("a running fleet answers, is alone in its data directory, and stops wh
     CHECK(place.muster("resource nobody").status == 1);
     CHECK(Json::parse(place.muster("workers -o json").out).size() == 2);
     CHECK(place.muster("events --type 'resource.*' --limit 3 -o json").status == 0);
+
+    // A reader that has left is no trouble to talk about.
+    const std::string muster = std::string("'") + std::getenv("MUSTER_BIN_DIR") + "/muster' --data-dir '";
+    const std::string said = place.path("said");
+    CHECK(
+        std::system(("(sleep 0.5; " + muster + place.data().string() + "' resources -o ndjson 2>'" + said + "') | true")
+                        .c_str()) == 0);
+    CHECK(text_of(said).empty());
 
     up.signal(SIGTERM);
     CHECK(up.wait() == 0);
