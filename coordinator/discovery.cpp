@@ -185,6 +185,17 @@ Result<Discovery::Trigger> Discovery::trigger(ScopePart scope, const std::string
       return Error{Errc::kNotFound, "no plugin serves type '" + type + "': `muster types` lists them", {}, 0};
     }
   }
+  const auto holds_a_type = [&](const std::string& name) {
+    const auto& ns = std::ranges::find(targets, name, &TargetRow::name)->ns;
+    return std::ranges::any_of(scope.types, [&](const auto& type) { return namespace_of(type) == ns; });
+  };
+  if (!scope.targets.empty() && !scope.types.empty() && std::ranges::none_of(scope.targets, holds_a_type)) {
+    return Error{Errc::kInvalidRequest,
+                 "'" + scope.types.front() + "' is of another namespace than target '" + scope.targets.front() +
+                     "': `muster targets` lists them",
+                 {},
+                 0};
+  }
   const bool merged = queued_.has_value();
   queue(std::move(scope), reason);
   return Trigger{queued_->id, merged};

@@ -316,6 +316,20 @@ TEST_CASE_METHOD(ApiFixture, "what nobody knows is NOT_FOUND") {
   CHECK(refused("types", {{"namespace", "NOWHERE"}}) == "NOT_FOUND");
 }
 
+TEST_CASE_METHOD(ApiFixture, "a run over types that its targets cannot have is refused") {
+  start_discovered();
+  auto other = manifest;
+  other.ns = "OTHER";
+  for (auto& type : other.types) type.name.replace(0, 2, "OTHER");
+  for (auto& type : other.types) {
+    if (!type.parent.empty()) type.parent.replace(0, 2, "OTHER");
+  }
+  add_worker("w2", other);
+  settle();
+  CHECK(refused("discover", {{"targets", {"t"}}, {"types", {"OTHER::Box"}}}) == "INVALID_REQUEST");
+  CHECK(api("discover", {{"targets", {"t"}}, {"types", {"OTHER::Box", "NS::Box"}}}).contains("run"));
+}
+
 TEST_CASE_METHOD(ApiFixture, "a bad request is refused, and the message names the field") {
   start_discovered();
   CHECK(refused("nonsense") == "UNSUPPORTED");
