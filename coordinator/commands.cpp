@@ -128,8 +128,10 @@ void Commands::plan(Draft& draft) {
   for (const auto& target : draft.targets) {
     const auto row = std::ranges::find(targets, target.name, &TargetRow::name);
     if (row != targets.end() && !row->applied && row->state != TargetState::kRemoved) {
-      draft.mistakes.push_back(
-          {{}, {}, {}, "target " + target.name + " is declared in the fleet's configuration already"});
+      draft.mistakes.push_back({{},
+                                {},
+                                target_pointer(target.name),
+                                "target " + target.name + " is declared in the fleet's configuration already"});
     }
     declared_targets.insert(target.name);
   }

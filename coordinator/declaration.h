@@ -77,4 +77,9 @@ JsonText declared_request(const DeclaredResource& resource);
 Result<Declaration> declaration_from_json(const nlohmann::json& json);
 Result<DeclaredResource> declared_resource_from_json(const nlohmann::json& json);
 
+/// What a mistake about a declared target points to, which belongs to no resource.
+inline std::string target_pointer(const std::string& name) {
+  return "/targets/" + name;
+}
+
 }  // namespace muster

@@ -52,8 +52,7 @@ class DeclarationReader {
     OnDrift on_drift = OnDrift::kAlert;
     const YamlNode* resources = nullptr;
     yaml_.fields(root, {{"stack", yaml_.text(stack, valid_namespace, kNameWanted), YamlReader::Need::kRequired},
-                        {"targets",
-                         yaml_.list([this](const YamlNode& node) { result_.targets.push_back(targets_.read(node)); })},
+                        {"targets", yaml_.list([this](const YamlNode& node) { target(node); })},
                         {"on_drift", on_drift_handler(on_drift)},
                         {"resources", [&](const YamlNode& list) { resources = &list; }}});
     auto known = std::ranges::find(result_.stacks, stack, &Declaration::stack);
@@ -61,6 +60,11 @@ class DeclarationReader {
     if (resources == nullptr) return;
     const YamlReader::Step step(yaml_, ".resources");  // read last: they take the stack's settings over
     yaml_.list([&](const YamlNode& node) { resource(node, on_drift, *known); })(*resources);
+  }
+
+  void target(const YamlNode& node) {
+    const auto& read = result_.targets.emplace_back(targets_.read(node));
+    if (places_ != nullptr) places_->add({}, {}, target_pointer(read.name), {file_, node.line, node.column});
   }
 
   YamlReader::Handler on_drift_handler(OnDrift& out) {

@@ -384,6 +384,7 @@ TEST_CASE_METHOD(CommandsFixture, "targets of files are kept, and leave with wha
   CHECK(plan(request)["nothing"] == true);
   request["targets"][0]["name"] = "t";
   CHECK_THAT(plan(request)["mistakes"].dump(), Contains("declared in the fleet's configuration"));
+  CHECK(plan(request)["mistakes"].at(0)["pointer"] == "/targets/t");
   request["targets"][0]["name"] = "new";
   request["mode"] = "destroy";
   CHECK(apply(request)["state"] == "complete");

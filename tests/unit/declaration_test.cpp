@@ -119,6 +119,16 @@ resources:
                                [](const ConfigMistake& one) { return std::pair(one.line, one.column); }));
 }
 
+TEST_CASE("a declared target has its place, too") {
+  DeclarationPlaces places;
+  const std::string text = "stack: shop\ntargets:\n  - {name: main, namespace: PG}\n";
+  REQUIRE(read_declarations({{"shop.yaml", text}}, {}, &places).mistakes.empty());
+  const auto place = places.find({}, {}, target_pointer("main"));
+  REQUIRE(place);
+  CHECK(place->file == "shop.yaml");
+  CHECK(place->line == 3);
+}
+
 TEST_CASE("documents that are none are refused with their place") {
   CHECK(has(texts(read("stack: s\nresources:\n\t- x")), "shop.yaml:3:", ""));
   CHECK(has(texts(read("stack: s\nstack: t")), "shop.yaml:2:1", "twice"));
