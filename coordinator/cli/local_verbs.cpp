@@ -1,9 +1,8 @@
 #include "coordinator/cli/local_verbs.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <iostream>
+#include <iterator>
+#include <sstream>
 
 #include "coordinator/cli/jsonpath_verb.h"
 #include "coordinator/declaration_reader.h"
@@ -54,11 +53,20 @@ int check(Screen& screen, const std::string& file, const std::map<std::string, s
 }
 
 int jsonpath(Screen& screen, const std::string& selector, const std::string& file) {
-  if (file == "-") return run_jsonpath(selector, std::cin, screen.out, screen.err);
-  std::ifstream in(file, std::ios::binary);
-  if (in) return run_jsonpath(selector, in, screen.out, screen.err);
-  screen.err << "muster: " << escape(file) << " cannot be read: " << std::strerror(errno) << std::endl;
-  return 2;
+  JsonInput input{"(standard input)", {}};
+  if (file == "-") {
+    input.text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  } else {
+    auto text = read_file(file);
+    if (!text) return report(screen, {{file, 0, 0, text.error().message}});
+    input = {escape(file), std::move(*text)};
+  }
+  const MatchLayout layout = screen.format == Format::kNdjson ? MatchLayout::kLines : MatchLayout::kArray;
+  if (screen.format != Format::kYaml) return run_jsonpath(selector, input, layout, screen.out, screen.err);
+  std::ostringstream matches;
+  const int status = run_jsonpath(selector, input, layout, matches, screen.err);
+  if (status == 0) screen.out << to_yaml(Json::parse(matches.str())) << std::flush;
+  return status;
 }
 
 }  // namespace muster::cli

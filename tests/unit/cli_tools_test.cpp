@@ -62,6 +62,20 @@ TEST_CASE("the plugin of a name is looked for in order, a path is taken as it is
   CHECK_FALSE(find_plugin(at.path("bin"), beside, env));
 }
 
+TEST_CASE("muster jsonpath in the formats of an answer") {
+  const Directory at;
+  const std::string file = at.file("a.json", "[1]");
+  const auto said = [&](Format format, const std::string& name) {
+    test::TestScreen test(format);
+    const int status = jsonpath(test.screen, "$[0]", name);
+    return std::to_string(status) + " " + test.out.str() + test.err.str();
+  };
+  CHECK(said(Format::kTable, file) == "0 [{\"path\":\"$[0]\",\"value\":1}]\n");
+  CHECK(said(Format::kNdjson, file) == "0 {\"path\":\"$[0]\",\"value\":1}\n");
+  CHECK(said(Format::kYaml, file) == "0 - path: \"$[0]\"\n  value: 1\n");
+  CHECK(said(Format::kTable, at.path()).rfind("2 " + at.path() + ": cannot be read", 0) == 0);
+}
+
 TEST_CASE("where the data is") {
   const Environment plain{{"HOME", "/home/u"}};
   CHECK(default_data_dir(plain, true) == "/var/lib/muster");

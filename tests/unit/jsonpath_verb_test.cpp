@@ -11,10 +11,10 @@ struct Outcome {
   std::string out, err;
 };
 
-Outcome run(const std::string& selector, const std::string& input) {
-  std::istringstream in(input);
+Outcome run(const std::string& selector, const std::string& input,
+            muster::MatchLayout layout = muster::MatchLayout::kArray) {
   std::ostringstream out, err;
-  const int code = muster::run_jsonpath(selector, in, out, err);
+  const int code = muster::run_jsonpath(selector, {"x.json", input}, layout, out, err);
   return {code, out.str(), err.str()};
 }
 
@@ -29,6 +29,9 @@ TEST_CASE("muster jsonpath writes matches as a JSON array") {
   CHECK(nlohmann::json::parse(run("$.*", R"({"\\\"'\n":1})").out)[0]["path"] == "$['\\\\\"\\'\\n']");
   CHECK(run("$.none", "{}").out == "[]\n");
   CHECK(run("$.none", "{}").code == 0);
+  const auto lines = muster::MatchLayout::kLines;
+  CHECK(run("$.*", "[1,2]", lines).out == "{\"path\":\"$[0]\",\"value\":1}\n{\"path\":\"$[1]\",\"value\":2}\n");
+  CHECK(run("$.*", "[]", lines).out.empty());
 }
 
 TEST_CASE("muster jsonpath exits 2 on bad input and says where") {
@@ -39,5 +42,5 @@ TEST_CASE("muster jsonpath exits 2 on bad input and says where") {
   const auto input = run("$.a", "{\n \"a\": }");
   CHECK(input.code == 2);
   CHECK(input.out.empty());
-  CHECK_THAT(input.err, Catch::StartsWith("input: ") && Catch::Contains("line 2, column 7"));
+  CHECK_THAT(input.err, Catch::StartsWith("x.json:2:7: syntax error"));
 }
