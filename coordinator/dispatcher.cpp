@@ -406,6 +406,10 @@ void Dispatcher::on_worker_lost(const WorkerId& worker, TimePoint now, Effects&)
   for (const auto& id : ids) lose_worker(jobs_.at(id), now);
 }
 
+bool Dispatcher::is_heard_after(const Lane& lane, TimePoint time) {
+  return std::ranges::any_of(registry_.lane(lane), [&](const auto* worker) { return worker->last_heard > time; });
+}
+
 void Dispatcher::on_lane_changed(const Lane& lane) {
   if (const auto it = lanes_.find(lane); it != lanes_.end()) it->second.not_before = {};
 }

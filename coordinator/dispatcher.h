@@ -176,6 +176,8 @@ class Dispatcher {
   void pump(const Lane& lane, LaneState& state, TimePoint now, Effects& effects);
   std::optional<JobId> next_job(const Lane& lane, LaneState& state, TimePoint now);
   bool send(Record& record, LaneState& state, TimePoint now, Effects& effects);
+  /// Whether a worker of it has been heard since.
+  [[nodiscard]] bool is_heard_after(const Lane& lane, TimePoint time);
   WorkerEntry* choose(const Record& record, TimePoint now);
   [[nodiscard]] bool queue_group_serves(const Record& record, const LaneState& state, TimePoint now);
   void attribute(Record& record, const WorkerId& worker);

@@ -120,7 +120,7 @@ void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {
   if (record.state != State::kSent) return;
   if (auto* worker = registry_.find(record.worker)) {
     worker->full_until = now + kNoSign;  // between two connections, or dead: its silence will tell
-  } else {
+  } else if (!is_heard_after(record.spec.lane, record.since)) {  // else one has come since the job was sent
     lanes_[record.spec.lane].not_before = now + kNobodyPause;
   }
   --record.attempt;

@@ -39,6 +39,18 @@ TEST_CASE_METHOD(DispatcherFixture, "a job without responders waits, and goes wh
   CHECK(outcome().attempts == 1);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "what was sent before a worker was in the group does not wait for another one") {
+  join("w1", 2);
+  const auto first = dispatch(), second = dispatch();
+  advance(Millis(1));
+  no_responders(first.job);
+  heartbeat("w1", {}, 2);  // it is in now, and no answer to what was sent before says anything else
+  dispatcher.on_lane_changed({"NS", "default"});
+  no_responders(second.job);
+  CHECK(take().job.id == second.job.id);
+  CHECK(take().job.id == first.job.id);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a worker's own subject without responders sends the job elsewhere") {
   join("w1");
   join("w2", 2);
