@@ -63,7 +63,9 @@ class Workers {
   std::vector<test::Program> programs_;
 };
 
-json requests(const std::string& url, const std::string& count, const std::string& window, const json& like) {
+/// As many requests and replies of the sizes that `like` tells of; `more` words for those who ask.
+json requests(const std::string& url, const std::string& count, const std::string& window, const json& like,
+              const std::vector<std::string>& more = {}) {
   const std::vector<std::string> sizes{"--request", like.at("job_bytes").dump(), "--reply",
                                        like.at("reply_bytes").dump()};
   auto words = sizes;
@@ -72,6 +74,7 @@ json requests(const std::string& url, const std::string& count, const std::strin
   words = sizes;
   words.insert(words.begin(), "requests");
   words.insert(words.end(), {"--count", count, "--window", window});
+  words.insert(words.end(), more.begin(), more.end());
   return run_program("bench_yardstick", words, url);
 }
 
@@ -94,10 +97,10 @@ std::optional<double> peer(const std::string& name, const Options& options) {
 
 void jobs(const Options& options, Report& report) {
   const auto few = std::to_string(options.quick ? 1'000 : 10'000),
-             many = std::to_string(options.quick ? 20'000 : 200'000);
+             many = std::to_string(options.quick ? 50'000 : 200'000);
   Workers workers;
   workers.add("fake", 1, 256);
-  std::vector<double> p50, raw_p50, p99, raw_p99, rate, raw_rate;
+  std::vector<double> p50, raw_p50, p99, raw_p99, rate, raw_rate, same_rate;
   for (int i = 0; i < options.rounds; ++i) {
     const auto one = workers.desk({"reads", "--count", few, "--window", "1"});
     const auto raw_one = requests(workers.url(), few, "1", one);
@@ -109,10 +112,13 @@ void jobs(const Options& options, Report& report) {
     const auto raw_wide = requests(workers.url(), many, "256", wide);
     rate.push_back(std::stod(many) / wide.at("seconds").get<double>());
     raw_rate.push_back(std::stod(many) / raw_wide.at("seconds").get<double>());
+    const auto same_wide = requests(workers.url(), many, "256", wide, {"--same-subjects"});
+    same_rate.push_back(std::stod(many) / same_wide.at("seconds").get<double>());
   }
   report.add({"jobs/p50", "us", p50, "request/reply", raw_p50, Bound::kAtMost, 2, 3});
   report.add({"jobs/p99", "us", p99, "request/reply", raw_p99, Bound::kAtMost});
   report.add({"jobs/256 in flight", "jobs/s", rate, "request/reply", raw_rate, Bound::kAtLeast, 0.6, 0.4});
+  report.add({"jobs/256, same subjects", "jobs/s", rate, "request/reply, subjects again", same_rate});
 }
 
 void peers(const Options& options, Report& report) {

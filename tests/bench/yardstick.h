@@ -28,6 +28,7 @@ struct RequestOptions {
   std::uint32_t count = 100'000;
   std::uint32_t window = 256;              // in flight
   std::size_t request = 200, reply = 600;  // bytes
+  bool same_subjects = false;              // of replies, for each place in flight
 };
 int serve_echo(const RequestOptions& options);     // yardstick_requests.cpp
 int serve_silence(const RequestOptions& options);  // yardstick_requests.cpp: hears what JetStream is asked

@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
     sub->add_option("--window", requests.window);
     sub->add_option("--request", requests.request);
     sub->add_option("--reply", requests.reply);
+    sub->add_flag("--same-subjects", requests.same_subjects);
   }
   CommitOptions commits;
   std::string unused;

@@ -1,6 +1,10 @@
-// What jobs are measured against: requests and replies of the same sizes, so many in flight, without any meaning.
+// What jobs are measured against: requests and replies of the same sizes, so many in flight, without any meaning. Each
+// request has a reply subject of its own, as long as a job's, as request() of every client library has it: the server
+// has to look up who wants it. With --same-subjects each place in flight uses one again, which nobody could tell late
+// answers by, and which the server knows already.
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <thread>
 #include <utility>
@@ -43,21 +47,22 @@ int observe(const RequestOptions& options) {
 }
 
 int run_requests(const RequestOptions& options) {
-  LoopClient client(options.url, "bench.answer.*");
+  LoopClient client(options.url, "bench.answer.>");
   const std::string request(options.request, 'q');
   std::vector<Stopwatch> begun(options.window);
   std::vector<double> took;
   took.reserve(options.count);
-  std::vector<std::string> subjects;
-  for (std::uint32_t i = 0; i < options.window; ++i) subjects.push_back("bench.answer." + std::to_string(i));
   std::uint32_t asked = 0;
   const auto ask = [&](std::size_t place) {
     if (asked >= options.count) return;
+    const std::uint64_t mark = options.same_subjects ? 0 : asked * 0x9E3779B97F4A7C15U;
     ++asked;
+    char subject[80];
+    std::snprintf(subject, sizeof subject, "bench.answer.%04zu.01M7ZDGFYVGRE53ZH6E4XYQB7R.%026" PRIu64, place, mark);
     begun[place] = Stopwatch();
-    client.publish("bench.echo", subjects[place].c_str(), request);
+    client.publish("bench.echo", subject, request);
   };
-  client.await("bench.echo", "bench.answer.0", request);
+  client.await("bench.echo", "bench.answer.first", request);
   const Stopwatch watch;
   for (std::size_t i = 0; i < options.window; ++i) ask(i);
   while (took.size() < options.count) {
