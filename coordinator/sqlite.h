@@ -130,6 +130,8 @@ class Database {
   }
 
   [[nodiscard]] std::int64_t last_row() const { return sqlite3_last_insert_rowid(connection_.get()); }
+  /// For what has no statement.
+  [[nodiscard]] sqlite3* handle() const { return connection_.get(); }
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(connection_.get()) == 0; }
 
  private:

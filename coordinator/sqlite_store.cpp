@@ -82,6 +82,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, 
   if (auto started = store->start(clock, random); !started) {
     return Error{.code = started.error().code, .message = path + ": " + started.error().message};
   }
+  if (path != kMemory) store->checkpointer_ = Checkpointer::start(store->database_, path);
   return store;
 }
 

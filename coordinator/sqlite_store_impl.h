@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "coordinator/checkpointer.h"
 #include "coordinator/file_lock.h"
 #include "coordinator/resource_id.h"
 #include "coordinator/sqlite.h"
@@ -192,7 +193,8 @@ class SqliteStore final : public Store {
   std::optional<Error> failed_;
   Outbox outbox_;
   Outbox committed_outbox_;
-  std::unordered_set<RowId> intact_;  // scans that this process has begun, while nothing has left any of them
+  std::unordered_set<RowId> intact_;            // scans that this process has begun, while nothing has left any of them
+  std::unique_ptr<Checkpointer> checkpointer_;  // of a file; last: it uses the database
 };
 
 }  // namespace muster

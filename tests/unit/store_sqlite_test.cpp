@@ -98,6 +98,26 @@ TEST_CASE_METHOD(SqliteFixture, "a store in memory needs no file and no lock") {
   CHECK(first->fleet() != second->fleet());
 }
 
+TEST_CASE_METHOD(SqliteFixture, "what is committed comes into the file while the store is open") {
+  const std::string properties = R"({"text":")" + std::string(100'000, 'x') + R"("})";
+  constexpr int kRows = 300;  // 30 MB, which no commit would copy by itself
+  auto store = std::move(open().value());
+  const auto scan = make_scan(*store);
+  for (int i = 0; i < kRows; ++i) {
+    put(*store, scan, "row-" + std::to_string(i), properties);
+    if (i % 10 == 9) store->commit().value();
+  }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto copied = [&] { return std::filesystem::file_size(path()) > kRows / 2 * properties.size(); };
+  while (!copied() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  CHECK(copied());
+  put(*store, scan, "last");
+  store->commit().value();
+  store.reset();
+  CHECK(outside("SELECT count(*) FROM resources") == kRows + 1);
+  CHECK(outside("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'") == 1);
+}
+
 TEST_CASE_METHOD(SqliteFixture, "a file has one owner at a time") {
   auto store = std::move(open().value());
   const auto refused = open();
