@@ -277,7 +277,7 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
   }
   const auto& item = std::get<Item>(answer);
   if (change == Work::Change::kCreate) return created(work, item, now);
-  if (!observe(work, work.step.row, item, "changed", {})) return;
+  if (!observe(work, work.step.row, item, "changed", "resource.changed")) return;
   work.uid = item.uid;
   if (row_.cancel == Cancelled::kForced) {
     return end(work.op.step, State::kCancelled, "CANCELLED", "cancelled while it was changed");
@@ -399,7 +399,6 @@ bool Execution::observe(Work& work, RowId row, const Item& item, std::string_vie
   if (auto labels = Labels::compile(*work.manifest)) label = labels->label(work.step.type, work.prior, old->native_id);
   must(s_.store.change(row, work.prior, content, label, item.uid.empty() ? old->uid : item.uid, patch, s_.clock.wall(),
                        cause));
-  if (event.empty()) return true;
   auto data = identity(*old).text("hash", hex(content));
   patch.size() <= kMaxPatchBytes ? data.raw("patch", patch) : data.flag("patch_left_out", true);
   s_.events.emit(work.target.ns, event, old->id.value, data.take());

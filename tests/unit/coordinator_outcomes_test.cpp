@@ -78,6 +78,7 @@ TEST_CASE_METHOD(CommandsFixture, "an answer that is lost makes no second object
 TEST_CASE_METHOD(CommandsFixture, "an update or deletion of unknown outcome is settled by a read") {
   start_discovered();
   apply(stack({box("a", {{"size", 1}})}));
+  events();
   int lost = 0;
   const bool done = GENERATE(true, false);
   CAPTURE(done);
@@ -90,6 +91,13 @@ TEST_CASE_METHOD(CommandsFixture, "an update or deletion of unknown outcome is s
     CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
     CHECK(thing("a")["size"] == 2);
     CHECK(worker().asked<UpdateJob>().size() == (done ? 1 : 2));
+    advance(Millis(500));
+    Json patched = Json::array();  // by all that is told together
+    for (const auto& event : events("resource.")) {
+      for (const auto& change : event["data"].value("patch", Json::array())) patched.push_back(change);
+    }
+    REQUIRE(patched.size() == 1);
+    CHECK(patched[0]["value"] == 2);
   }
   SECTION("deletion") {
     CHECK(apply(stack({}))["state"] == "complete");
