@@ -288,10 +288,13 @@ std::vector<std::string> Commands::moved(const CommandPlan& plan) const {
     }));
     const bool stays = step.action != StepAction::kDelete && step.action != StepAction::kUnchanged;
     if (stays && taken) said.push_back(where + " has been made or adopted meanwhile");
-    const bool wants_row =
-        step.action == StepAction::kUpdate || step.action == StepAction::kDelete || step.action == StepAction::kReplace;
+    const bool wants_row = step.action != StepAction::kCreate && step.action != StepAction::kAdopt;
     if (wants_row && !ours && must(s_.store.claim(step.row)).value_or(Claim{}).stack != step.stack) {
       said.push_back(where + " is not the stack's any more");
+    }
+    if (step.action == StepAction::kAdopt) {
+      const auto claim = must(s_.store.claim(step.row));
+      if (claim && claim->stack != step.stack) said.push_back(where + " belongs to stack " + claim->stack + " now");
     }
   }
   add_reordered(plan, said);

@@ -250,7 +250,11 @@ void Execution::begin(std::size_t index, TimePoint now) {
   work.deadline = now + kOperationDeadline;
   const bool noted_only =
       step.action == StepAction::kUnchanged || (step.action == StepAction::kAdopt && step.patch == "[]");
-  if (step.action == StepAction::kAdopt) must(s_.store.set_unsettled(work.place(), {}));  // this is the one
+  const bool adopts = step.action == StepAction::kAdopt;
+  if (noted_only || adopts) {
+    if (const auto lost = lost_row(step)) return fail(work, *lost);
+  }
+  if (adopts) must(s_.store.set_unsettled(work.place(), {}));  // this is the one
   if (noted_only) {
     must(s_.store.manage(step.row, {step.stack, step.name, step.claim}));
     return end(index, State::kDone);
@@ -260,6 +264,25 @@ void Execution::begin(std::size_t index, TimePoint now) {
   if (creates) work.op.native_id.clear();  // that of what it replaces says nothing of it
   go_on(work, creates ? Phase::kCreating : Phase::kReading, now);
   submit_due(work, now);
+}
+
+/// Why nothing can be said of a step's row any more: it has left, or is another's, since it was planned for.
+std::optional<Error> Execution::lost_row(const CommandStep& step) {
+  const auto row = must(s_.store.one(step.row));
+  if (!row || (row->state != ResourceState::kPresent && row->state != ResourceState::kStale)) {
+    return Error{Errc::kNotFound, "it is gone: apply again, and it is made anew", {}, 0};
+  }
+  const auto claim = must(s_.store.claim(step.row));
+  if (claim && claim->stack != step.stack) {
+    return Error{Errc::kConflict,
+                 std::string(row->native_id) + " belongs to stack " + claim->stack + ", as " + claim->name,
+                 {},
+                 0};
+  }
+  if (!claim && step.action != StepAction::kAdopt) {
+    return Error{Errc::kConflict, std::string(row->native_id) + " is not the stack's any more: apply again", {}, 0};
+  }
+  return std::nullopt;
 }
 
 void Execution::go_on(Work& work, Phase phase, TimePoint now, Millis pause) {

@@ -124,6 +124,7 @@ class Execution {
   void updated(Work& work, const Item& item, TimePoint now);
   void deleted(Work& work, TimePoint now);
   void gone(Work& work);
+  std::optional<Error> lost_row(const CommandStep& step);
   void spend_key(Work& work);
   [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);
   void converge(Work& work, const nlohmann::json& there, TimePoint now);

@@ -474,6 +474,7 @@ void Execution::updated(Work& work, const Item& item, TimePoint now) {
   end_write(work);
   work.op.uncertain = false;
   if (!observe(work, step.row, item, "updated", "resource.updated")) return;
+  if (const auto lost = lost_row(step)) return fail(work, *lost);
   if (step.claim.empty()) {
     must(s_.store.set_drifted(step.row, false));
   } else {

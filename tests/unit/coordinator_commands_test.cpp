@@ -320,6 +320,46 @@ TEST_CASE_METHOD(CommandsFixture, "deletions are refused where who uses what has
   CHECK(count() == 0);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what is unchanged is said of what is there still, and not of what a command took") {
+  start_discovered();
+  apply(stack({box("a"), box("b")}));
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto first = begin(stack({box("b", {{"size", 1}})}));
+  advance(Millis(200));
+  auto other = box("a");
+  other["on_drift"] = "revert";
+  const auto second = begin(stack({other}, "patch"));
+  worker().on_go = {};
+  for (int i = 0; i < 5; ++i) {
+    worker().release();
+    advance(Millis(1000));
+  }
+  CHECK(end_of(first)["state"] == "complete");
+  CHECK_THAT(end_of(second).dump(), Contains("shop/a is not the stack's any more"));
+  CHECK(state_of("NS::Box", "made-1") == "vanished");
+  CHECK(api("resources", {{"managed", true}, {"state", "vanished"}})["items"].empty());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "of two stacks that adopt one object at a time one has it") {
+  start_discovered();
+  system.add("NS::Box", {"found", R"({"name":"a","size":1})", "uid-found"});
+  discover();
+  auto size = 1;
+  SECTION("as it is") {}
+  SECTION("and change it") {
+    size = 2;
+  }
+  const auto mine = stack({box("a", {{"size", size}})});
+  auto theirs = mine;
+  theirs["stacks"][0]["stack"] = "store";
+  user->publish({Subjects(config.prefix).api("apply"), user->inbox() + ".first", mine.dump(), {}}).value();
+  const auto second = begin(theirs);  // planned when neither has been carried out
+  CHECK_THAT(message_of(end_of(second), "a"), Contains("belongs to stack shop"));
+  const auto first = api("commands", {{"cursor", second}})["items"].at(0)["command"];
+  CHECK(end_of(first)["state"] == "complete");
+  CHECK(api("resources", {{"managed", true}})["items"].at(0)["stack"] == "shop");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "an observation that was asked for before a change says nothing of it") {
   start_discovered();
   apply(stack({box("a", {{"size", 1}})}));
