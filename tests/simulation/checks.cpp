@@ -13,6 +13,8 @@
 namespace muster::sim {
 namespace {
 
+constexpr std::size_t kMaxEventBytes = 64 * 1024;
+
 /// `<command>-<step>-<epoch>`
 struct Key {
   CommandId command;
@@ -82,6 +84,33 @@ void Fleet::hear(const Outgoing& message) {
   const auto* done = result != nullptr ? std::get_if<MutationResult>(result) : nullptr;
   if (done == nullptr || done->status != MutationStatus::kSuccess || done->properties.empty()) return;
   made_[reply->token] = done->native_id;
+}
+
+/// Events go out when they are durable, as they are stored, and one after the other; where they were before, and it
+/// was not noted, they go out again.
+void Fleet::follow(const Outgoing& message) {
+  if (fault_) return;
+  if (store_->uncommitted() > 0) fault_ = "an event is told before it is durable";
+  if (message.data.size() > kMaxEventBytes) fault_ = fmt::format("{} bytes of events in one", message.data.size());
+  auto events = Json::parse(message.data);
+  if (!events.is_array()) events = Json::array({std::move(events)});
+  // What goes out while nobody hears it is not said again: without a stream it can be read in the store.
+  const auto connections = connections_of_coordinator();
+  const bool apart = std::exchange(connections_, connections) != connections;
+  for (const auto& event : events) {
+    const auto sequence = std::stoull(event.at("sequence").get<std::string>());
+    const bool again = sequence <= followed_ && sequence == must(store_->published()) + 1;
+    if (sequence != followed_ + 1 && !again && !(apart && sequence > followed_)) {
+      fault_ = fmt::format("event {} is told after {}", sequence, followed_);
+    }
+    followed_ = sequence;
+    const auto stored = must(store_->events(sequence - 1, 1));
+    const auto& said = event.at("type").get_ref<const std::string&>();
+    if (stored.empty() || stored.front().sequence != sequence || "muster." + stored.front().what != said ||
+        Json::parse(stored.front().data) != event.at("data") || !message.subject.ends_with("." + stored.front().what)) {
+      fault_ = "an event is told that is not as it is stored: " + event.dump();
+    }
+  }
 }
 
 /// A change is made now.
@@ -158,6 +187,7 @@ Fleet::Fault Fleet::check_events() {
   std::string gone;
   std::set<std::string> there;  // resource ids
   std::map<std::string, std::string> told;
+  std::map<std::string, std::string> hashes;  // of what they told last, by resource id
   for (;;) {
     const auto events = must(store_->events(last, 1000));
     if (events.empty()) break;
@@ -165,6 +195,10 @@ Fleet::Fault Fleet::check_events() {
       if (event.sequence != last + 1) return fmt::format("event {} follows {}", event.sequence, last);
       last = event.sequence;
       auto& before = told[event.subject];
+      if (event.what.starts_with("resource.")) {
+        const auto data = Json::parse(event.data);
+        if (data.contains("hash")) hashes[event.subject] = data["hash"];
+      }
       if (event.what == "resource.discovered" && !there.insert(event.subject).second) {
         return "discovered twice, after" + before + ": " + event.data;
       }
@@ -191,6 +225,67 @@ Fleet::Fault Fleet::check_events() {
   for (const auto& [type, all] : objects_.types()) things += all.size();
   if (there.size() != things) {
     return fmt::format("events speak of {} resources, there are {}; gone:{}", there.size(), things, gone);
+  }
+  Fault fault;
+  ResourceQuery query;
+  query.state = ResourceState::kPresent;
+  query.limit = 1'000'000;
+  must(store_->query(query, [&](const ResourceView& row) {
+    if (hashes[row.id.value] == hex(hash128(row.properties))) return true;
+    fault = fmt::format("{} is another than events have told:{}", row.native_id, told[row.id.value]);
+    return false;
+  }));
+  return fault;
+}
+
+/// All that has happened was told.
+Fleet::Fault Fleet::check_followed() {
+  const auto last = must(store_->last_sequence());
+  if (followed_ == last) return std::nullopt;
+  return fmt::format("{} events have happened, and {} were told", last, followed_);
+}
+
+/// Every version of a resource is known, with what led to it.
+Fleet::Fault Fleet::check_history() {
+  Fault fault;
+  std::vector<std::pair<RowId, std::uint64_t>> rows;
+  ResourceQuery query;
+  query.limit = 1'000'000;
+  must(store_->query(query, [&](const ResourceView& row) {
+    rows.emplace_back(row.row, row.version);
+    return true;
+  }));
+  for (const auto& [row, version] : rows) {
+    const auto history = must(store_->history(row));
+    for (std::size_t i = 0; i < history.size(); ++i) {
+      if (history[i].version != i + 1)
+        return fmt::format("version {} is where {} was to be", history[i].version, i + 1);
+    }
+    if (history.size() != version) return fmt::format("{} versions are known of {}", history.size(), version);
+  }
+  query.managed = true;
+  for (const auto state : {ResourceState::kVanished, ResourceState::kFiltered}) {
+    query.state = state;
+    must(store_->query(query, [&](const ResourceView& row) {
+      fault = "managed, and not in the list: " + std::string(row.native_id) + ":";
+      for (const auto& entry : must(store_->history(row.row))) *fault += " " + entry.cause;
+      return true;
+    }));
+  }
+  return fault;
+}
+
+/// A run that says that it is complete has no errors, nor have its scans.
+Fleet::Fault Fleet::check_runs() {
+  for (const auto& row : must(store_->runs({}, 1000))) {
+    const auto report = Json::parse(row.report);
+    bool complete = true;
+    for (const auto& scan : report.at("scans")) {
+      complete = complete && scan.at("complete").get<bool>();
+      if (scan.at("complete").get<bool>() && scan.at("errors") != 0)
+        return "complete in spite of errors: " + row.report;
+    }
+    if ((row.state == "complete") != (complete && report.at("problems").empty())) return "it is not so: " + row.report;
   }
   return std::nullopt;
 }
@@ -351,6 +446,16 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
     std::string claims;
     must(store_->of_stack(stack, {}, [&](const ManagedView& row) { claims += "; " + std::string(row.declared); }));
     return "what has just been applied is planned again: " + answers_[number].dump() + " of " + request.dump() + claims;
+  }
+  return std::nullopt;
+}
+
+/// No key is kept of a create whose outcome is known.
+Fleet::Fault Fleet::check_settled(const Json& request) {
+  const auto& stack = request["stacks"][0];
+  for (const auto& resource : stack["resources"]) {
+    const auto place = Json{stack["stack"], resource["name"], resource["target"], resource["type"]}.dump();
+    if (!must(store_->unsettled(place)).empty()) return "made, and its key is kept: " + place;
   }
   return std::nullopt;
 }

@@ -47,6 +47,8 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   for (std::size_t i = 0; i < kDisks; ++i) disks_.push_back(std::make_shared<testing::MemoryDisk>());
   user_ = broker_.connect("user");
   user_->subscribe(user_->inbox() + ".>").value();
+  observer_ = broker_.connect("observer");
+  observer_->subscribe("sim.event.>").value();
   objects_.on_change = [this](const std::string& key, const Host& host) { return check_change(key, host); };
   workers_.resize(kMaxWorkers);
   stopped_until_.resize(kMaxWorkers + 1);
@@ -78,6 +80,10 @@ bool Fleet::cut_off(std::string_view process) const {
 
 void Fleet::set_policy(const Faults& faults) {
   broker_.set_policy([this, faults](const Outgoing& message, std::string_view from, std::string_view to) {
+    if (to == "observer") {
+      follow(message);
+      return MemoryBroker::Deliveries{};
+    }
     if (from == "coordinator") {
       if (doom_ && (*doom_)-- == 0) throw CoordinatorDied{};
       watch(message);
@@ -287,6 +293,10 @@ std::string Fleet::who_is_next() const {
   return "nobody";
 }
 
+std::uint64_t Fleet::connections_of_coordinator() const {
+  return coordinator_ ? coordinator_->bus->link().connections : 0;
+}
+
 Fleet::Fault Fleet::pass(const std::function<bool()>& done, Millis limit, const std::string& what) {
   const auto until = clock_.now() + limit;
   for (int turns = 0; !done();) {
@@ -407,6 +417,7 @@ Fleet::Fault Fleet::run() {
     if (auto fault = look()) return fault;
     for (const auto& [stack, request] : last) {
       if (auto fault = check_declared(request)) return fault;
+      if (auto fault = check_settled(request)) return fault;
     }
     return std::nullopt;
   };
@@ -419,7 +430,10 @@ Fleet::Fault Fleet::run() {
   if (auto fault = all_as_declared(Left::kTold)) return fault;  // nothing of what was before stands in its way
   if (auto fault = check_reports()) return fault;
   if (auto fault = check_owners()) return fault;
-  return check_events();
+  if (auto fault = check_events()) return fault;
+  if (auto fault = check_followed()) return fault;
+  if (auto fault = check_runs()) return fault;
+  return check_history();
 }
 
 }  // namespace muster::sim

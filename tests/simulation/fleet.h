@@ -57,6 +57,7 @@ class Fleet {
   void take_answers();
   void make(const Wish& wish);
   [[nodiscard]] TimePoint next_moment();
+  [[nodiscard]] std::uint64_t connections_of_coordinator() const;
   [[nodiscard]] std::string who_is_next() const;  // of those that are due now, for a message
   /// Lets time pass until `done` holds; an error when it does not within `limit` of virtual time.
   Fault pass(const std::function<bool()>& done, Millis limit, const std::string& what);
@@ -72,13 +73,18 @@ class Fleet {
   // checks.cpp
   void watch(const Outgoing& message);
   void hear(const Outgoing& message);  // of a worker
+  void follow(const Outgoing& message);  // an event
   [[nodiscard]] Fault check_change(const std::string& key, const Host& host);
   [[nodiscard]] Fault check_told();
   [[nodiscard]] Fault check_inventory();
   [[nodiscard]] Fault check_events();
+  [[nodiscard]] Fault check_followed();
+  [[nodiscard]] Fault check_history();
+  [[nodiscard]] Fault check_runs();
   [[nodiscard]] Fault check_reports();
   [[nodiscard]] Fault check_owners();
   [[nodiscard]] Fault check_declared(const Json& request);
+  [[nodiscard]] Fault check_settled(const Json& request);
   [[nodiscard]] Fault check_destroyed(const std::string& stack);
 
   std::uint64_t seed_;
@@ -102,6 +108,9 @@ class Fleet {
   std::size_t cut_off_ = 0;               // a bit for each process
   std::optional<std::uint64_t> doom_;     // messages that the coordinator sends before it dies
   std::unique_ptr<MemoryBus> user_;
+  std::unique_ptr<MemoryBus> observer_;  // of events; what it hears is looked at on its way
+  std::uint64_t followed_ = 0;           // the last event that it heard
+  std::uint64_t connections_ = 0;        // that the coordinator had made by then
   std::size_t asked_ = 0;
   std::map<std::size_t, Json> answers_;
   std::vector<std::string> promised_;  // commands whose id was answered
