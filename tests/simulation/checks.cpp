@@ -450,7 +450,7 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
   return std::nullopt;
 }
 
-/// No key is kept of a create whose outcome is known.
+/// Where all has been made anew, no key is kept of a create whose outcome was not known.
 Fleet::Fault Fleet::check_settled(const Json& request) {
   const auto& stack = request["stacks"][0];
   for (const auto& resource : stack["resources"]) {

@@ -417,7 +417,6 @@ Fleet::Fault Fleet::run() {
     if (auto fault = look()) return fault;
     for (const auto& [stack, request] : last) {
       if (auto fault = check_declared(request)) return fault;
-      if (auto fault = check_settled(request)) return fault;
     }
     return std::nullopt;
   };
@@ -428,6 +427,9 @@ Fleet::Fault Fleet::run() {
   }
   if (auto fault = look()) return fault;
   if (auto fault = all_as_declared(Left::kTold)) return fault;  // nothing of what was before stands in its way
+  for (const auto& [stack, request] : last) {
+    if (auto fault = check_settled(request)) return fault;
+  }
   if (auto fault = check_reports()) return fault;
   if (auto fault = check_owners()) return fault;
   if (auto fault = check_events()) return fault;

@@ -62,6 +62,20 @@ TEST_CASE_METHOD(CommandsFixture, "a change is made of what is there, guarded by
     CHECK(apply(stack({box("a", {{"size", 5}})}))["state"] == "complete");
     CHECK(thing("a")["kind"] == "other");
   }
+  SECTION("and nothing else of what is declared is put back with it") {
+    apply(stack({box("a", {{"size", 4}, {"link", "x"}})}));
+    edit("a", "link", "y");
+    const auto refused = apply(stack({box("a", {{"size", 5}, {"link", "x"}})}));
+    CHECK_THAT(message_of(refused, "a"), Contains("/link has changed since it was planned"));
+    CHECK(thing("a")["size"] == 4);
+  }
+  SECTION("another object that has its id is neither changed nor deleted") {
+    system.things["NS::Box"].front().uid = "another";
+    const auto declared = GENERATE(true, false);
+    const auto refused = apply(stack(declared ? std::vector<Json>{box("a", {{"size", 5}})} : std::vector<Json>{}));
+    CHECK(result_of(refused, "a") == "failed CONFLICT");
+    CHECK(thing("a")["size"] == 4);
+  }
 }
 
 TEST_CASE_METHOD(CommandsFixture,
@@ -170,6 +184,35 @@ TEST_CASE_METHOD(CommandsFixture, "a command can be cancelled") {
     CHECK(end_of(id)["state"] == "complete");
     CHECK(api("cancel", {{"command", id}})["error"]["code"] == "CONFLICT");
   }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a command that waits for one of its stacks keeps its place for all of them") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto first = begin(stack({box("a")}));
+  advance(Millis(200));
+  auto store_too = stack({box("b")}, "patch");
+  store_too["stacks"].push_back({{"stack", "store"}, {"resources", {box("c")}}});
+  const auto second = begin(store_too);
+  auto store_only = stack({box("d")}, "patch");
+  store_only["stacks"][0]["stack"] = "store";
+  auto impatient = store_only;
+  impatient["if_busy"] = "refuse";
+  CHECK(api("apply", impatient)["error"]["code"] == "CONFLICT");
+  const auto third = begin(store_only);
+  advance(Millis(500));
+  CHECK(api("command", {{"command", third}})["state"] == "queued");
+  worker().on_go = {};
+  worker().release();
+  for (const auto& id : {first, second, third}) CHECK(end_of(id)["state"] == "complete");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is declared after a plan is planned, too, before it is applied") {
+  start_discovered();
+  auto more = stack({box("b")});
+  more["draft"] = plan(stack({box("a")}))["draft"];
+  CHECK(apply(more)["state"] == "complete");
+  CHECK(listed("NS::Box").size() == 2);
 }
 
 TEST_CASE_METHOD(CommandsFixture, "drift is told, field by field, and handled as declared") {
@@ -417,6 +460,8 @@ TEST_CASE_METHOD(CommandsFixture, "targets of files are kept, and leave with wha
   request["stacks"][0]["resources"][0]["target"] = "new";
   request["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}, {"discover", true}}});
   CHECK(apply(request)["state"] == "complete");
+  finish_runs();
+  CHECK(last_report()["trigger"] == "apply");
   restart();
   finish_runs();
   CHECK(api("targets")["items"].size() == 2);

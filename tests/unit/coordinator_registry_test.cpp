@@ -154,6 +154,7 @@ TEST_CASE_METHOD(Fleet, "heartbeats say how many slots are free, and how the wor
 TEST_CASE_METHOD(Fleet, "a worker that is silent for three seconds is lost, once") {
   join("w1");
   join("w2");
+  registry.find(WorkerId("w1"))->assigned = 2;
   clock.advance(Millis(2900));
   beat("w2");
   CHECK(expire().empty());
@@ -166,6 +167,7 @@ TEST_CASE_METHOD(Fleet, "a worker that is silent for three seconds is lost, once
   CHECK(expire().empty());
   CHECK(worker("w1").state == WorkerState::kLost);
   CHECK(worker("w1").free_slots == 0);
+  CHECK(worker("w1").assigned == 0);
   REQUIRE(registry.lane(lane).size() == 1);
   CHECK(registry.lane(lane)[0]->announcement.worker == WorkerId("w2"));
   CHECK(registry.slots(lane) == 2);

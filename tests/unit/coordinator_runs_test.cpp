@@ -183,6 +183,27 @@ TEST_CASE_METHOD(RunsFixture, "several runs that did not end are made one, and e
   CHECK(runs_in("running") + runs_in("queued") == 0);
 }
 
+TEST_CASE_METHOD(RunsFixture, "a target that a run was asked for by name is looked at after a restart, too") {
+  add_target("more").discover = false;
+  start_discovered();
+  hold_lists();
+  api("discover");
+  advance(Millis(200));
+  SECTION("by a run of its own") {}
+  SECTION("by one that waited for others already") {
+    api("discover");
+    advance(Millis(200));
+  }
+  api("discover", {{"targets", {"more"}}});
+  advance(Millis(500));
+  restart();
+  let_go();
+  finish_runs();
+  const auto more = api("targets")["items"].at(0);
+  CHECK(more["name"] == "more");
+  CHECK_FALSE(more["last_run"].is_null());
+}
+
 TEST_CASE_METHOD(RunsFixture, "a run has a deadline, and says what was missing then") {
   config.limits.run_deadline = Millis(30'000);
   config.limits.job_deadline = Millis(20'000);

@@ -479,15 +479,20 @@ TEST_CASE("statistics tell what waits for a coordinator") {
   begin(worker, "a");
   worker.run_one();
   const auto bytes = worker.heard().back().data.size();
-  const std::string inbox = worker.coordinator_bus().inbox() + ".stats";
-  worker.send("$SRV.STATS", "{}", inbox);
-  worker.advance(Millis{100});
-  const auto heard = worker.heard();
-  const auto stats =
-      std::find_if(heard.begin(), heard.end(), [&](const WorkerHarness::Heard& it) { return it.subject == inbox; });
-  REQUIRE(stats != heard.end());
-  const Json data = Json::parse(stats->data)["endpoints"][0]["data"];
-  CHECK(data["journal"] == Json{{"results", 1}, {"bytes", bytes}});
+  const auto waiting = [&](const std::string& inbox) {
+    worker.send("$SRV.STATS", "{}", inbox);
+    worker.advance(Millis{100});
+    const auto heard = worker.heard();
+    const auto stats =
+        std::find_if(heard.begin(), heard.end(), [&](const WorkerHarness::Heard& it) { return it.subject == inbox; });
+    REQUIRE(stats != heard.end());
+    return Json(Json::parse(stats->data)["endpoints"][0]["data"]["journal"]);
+  };
+  const auto inbox = worker.coordinator_bus().inbox();
+  CHECK(waiting(inbox + ".stats") == Json{{"results", 1}, {"bytes", bytes}});
+  worker.advance(Millis{2000});
+  worker.acknowledge(worker.resent().back().subject, ack("a", Verdict::kCommitted));
+  CHECK(waiting(inbox + ".stats-then") == Json{{"results", 0}, {"bytes", 0}});
 }
 
 TEST_CASE("secrets of declared properties are filled in where the worker runs, and leave it in no form") {

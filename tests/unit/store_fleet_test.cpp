@@ -167,6 +167,30 @@ TEST_CASE_METHOD(StoreFixture, "runs come newest first, by pages") {
   CHECK(open[1].finished_at == std::nullopt);
 }
 
+TEST_CASE_METHOD(StoreFixture, "old commands go with their operations, and none that has not ended") {
+  for (const auto* id : {"1", "2", "3", "4"}) {
+    CommandRow command;
+    command.id = CommandId(id);
+    command.kind = "apply";
+    command.state = command.id.value == "1" ? "running" : "complete";
+    command.plan = "{}";
+    store().put_command(command).value();
+    OperationRow operation;
+    operation.command = command.id;
+    operation.state = "done";
+    operation.job = JobId("job-" + command.id.value);
+    store().put_operation(operation).value();
+  }
+  store().prune_commands(2).value();
+  std::vector<std::string> left;
+  for (const auto& command : store().commands({}, 10).value()) left.push_back(command.id.value);
+  CHECK(left == std::vector<std::string>{"4", "3", "1"});
+  CHECK(store().operations(CommandId("1")).value().size() == 1);
+  CHECK(store().operations(CommandId("2")).value().empty());
+  CHECK_FALSE(store().operation_of(JobId("job-2")).value());
+  CHECK(store().operation_of(JobId("job-3")).value());
+}
+
 TEST_CASE_METHOD(StoreFixture, "manifests come oldest first; one that is known is not written again") {
   Manifest manifest{.plugin = "postgres", .ns = "PG", .version = "1.0.0"};
   manifest.types = {{.name = "PG::Table", .schema = "{}"}};

@@ -259,6 +259,18 @@ TEST_CASE_METHOD(StoreFixture, "what left does not leave again and is not change
   store().commit().value();
 }
 
+TEST_CASE_METHOD(StoreFixture, "a row that is released says nothing of the stack that it was in") {
+  const auto row = insert(tables, "a");
+  store().manage(row, {"shop", "name", "{}"}).value();
+  store().set_drifted(row, true).value();
+  CHECK(one(row).stack == "shop");
+  store().release(row).value();
+  CHECK_FALSE(one(row).managed);
+  CHECK(one(row).stack.empty());
+  CHECK_FALSE(one(row).drifted);
+  CHECK_FALSE(store().claim(row).value());
+}
+
 TEST_CASE_METHOD(StoreFixture, "a renamed row keeps its id and is found under its new name") {
   const auto parent = insert(schemas, "s");
   const auto row = insert(tables, "old", R"({"x":1})", 1);
