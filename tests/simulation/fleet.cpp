@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "coordinator/claim.h"
 #include "coordinator/must.h"
 #include "coordinator/sqlite_store.h"
 #include "schema/codec.h"
@@ -50,6 +51,11 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   observer_ = broker_.connect("observer");
   observer_->subscribe("sim.event.>").value();
   objects_.on_change = [this](const std::string& key, const Host& host) { return check_change(key, host); };
+  objects_.is_replaced = [this](const std::string& id) {
+    const auto row = must(store_->one("cloud", "SIM::Object", id));
+    const auto claim = row ? must(store_->claim(row->row)) : std::nullopt;
+    return claim && claim->name.ends_with(kReplaced);
+  };
   workers_.resize(kMaxWorkers);
   stopped_until_.resize(kMaxWorkers + 1);
   faults_ = draw_faults(random_);
@@ -113,6 +119,10 @@ void Fleet::start_coordinator() {
 
 void Fleet::crash_coordinator() {
   doom_.reset();
+  if (coordinator_) {  // whether something went out since that nobody heard; the next one begins with its first
+    const auto link = coordinator_->bus->link();
+    connections_ = link.connected && link.connections == connections_ ? 1 : 0;
+  }
   coordinator_.reset();
   asked_for_.clear();
   store_->rollback();  // what was not committed dies with the process

@@ -72,7 +72,7 @@ class Fleet {
 
   // checks.cpp
   void watch(const Outgoing& message);
-  void hear(const Outgoing& message);  // of a worker
+  void hear(const Outgoing& message);    // of a worker
   void follow(const Outgoing& message);  // an event
   [[nodiscard]] Fault check_change(const std::string& key, const Host& host);
   [[nodiscard]] Fault check_told();

@@ -113,7 +113,7 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
   }
   if (!named) {
     const auto doubled = std::ranges::count_if(things, [&](const auto& each) {
-      return each.second.properties["name"] == name && !undeleted_.contains(each.first);
+      return each.second.properties["name"] == name && !undeleted_.contains(each.first) && !is_replaced(each.first);
     });
     if (doubled > 1 && !lied_to_ && !fault_) fault_ = "three living objects of " + name;
   }

@@ -59,6 +59,10 @@ class Objects {
   /// Asked before each change is made; returns what speaks against it.
   std::function<std::optional<std::string>(const std::string& key, const Host& host)> on_change;
 
+  /// Whether the fleet knows that another has been made in the place of an object, and has yet to delete it: where that
+  /// was not come to, one more may be made beside them.
+  std::function<bool(const std::string& id)> is_replaced = [](const std::string&) { return false; };
+
   /// Somebody tells things about them that are not so: a resource may be made twice.
   void may_be_doubled(bool lied_to) { lied_to_ = lied_to; }
 

@@ -427,6 +427,10 @@ TEST_CASE_METHOD(CommandsFixture, "an observation that was asked for before a ch
   SECTION("a deletion") {
     CHECK(apply(stack({}))["state"] == "complete");
   }
+  SECTION("a deletion of what was gone already") {
+    system.remove("NS::Box", "made-1");
+    CHECK(apply(stack({}))["state"] == "complete");
+  }
   REQUIRE(Json::parse(page)["size"] == 1);                                           // it is old
   REQUIRE(std::ranges::count_if(worker().jobs, list_of_boxes) == lists_before + 1);  // it is waited for still
   const auto known = count() == 1 ? thing("a") : Json();
@@ -441,6 +445,39 @@ TEST_CASE_METHOD(CommandsFixture, "an observation that was asked for before a ch
   } else {
     CHECK(Json::parse(row("NS::Box", "made-1").properties) == known);
   }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a run sees of an object while it is changed is no news") {
+  start_discovered();
+  apply(stack({box("a")}));
+  advance(Millis(500));
+  events();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));  // and does not answer yet
+    return FakeWorker::Hold{};
+  };
+  const auto id = begin(stack({}));
+  advance(Millis(200));
+  REQUIRE(count() == 0);
+  const auto run = api("discover")["run"];
+  wait_until([&] { return api("run", {{"run", run}})["state"] == "complete"; });
+  CHECK(state_of("NS::Box", "made-1") == "present");
+  worker().on_go = {};
+  worker().release();
+  CHECK(end_of(id)["state"] == "complete");
+  advance(Millis(500));
+  CHECK(resource_events() == Strings{"deleted:made-1"});
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what lies in a deleted object leaves with it") {
+  manifest.types[1].parent = "NS::Box";
+  start_discovered();
+  apply(stack({box("a")}));
+  system.add("NS::Item", {.id = "inside", .parent = "made-1"});
+  discover();
+  REQUIRE(state_of("NS::Item", "inside") == "present");
+  apply(stack({}));
+  CHECK(state_of("NS::Item", "inside") == "vanished");
 }
 
 TEST_CASE_METHOD(CommandsFixture, "a target that may be another system is left alone") {

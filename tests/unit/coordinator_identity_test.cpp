@@ -202,6 +202,27 @@ TEST_CASE_METHOD(IdentityFixture, "what a filter newly excludes leaves as filter
   CHECK(listed("NS::Item") == Strings{"a1", "b1"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "what was filtered and is kept again is read at each run from then on") {
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  start_discovered();
+  REQUIRE(listed("NS::Box") == Strings{"a"});
+  SECTION("for other filters are asked") {
+    system.inspection.filters = {kind_filter(FilterAction::kExclude, "tiny")};
+    discover();
+  }
+  SECTION("for it has changed, which is seen after some runs") {
+    system.thing("NS::Box", "b").properties = R"({"kind":"big"})";
+    for (int i = 0; i < 16; ++i) discover();
+  }
+  REQUIRE(listed("NS::Box") == Strings{"a", "b"});
+  for (int i = 0; i < 3; ++i) {
+    const auto properties = R"({"kind":"big","n":)" + std::to_string(i) + "}";
+    system.thing("NS::Box", "b").properties = properties;
+    discover();
+    CHECK(row("NS::Box", "b").properties == properties);
+  }
+}
+
 TEST_CASE_METHOD(IdentityFixture, "children of a parent that is filtered are filtered, contained or not") {
   manifest.types[1].contained = false;
   start_discovered();

@@ -184,6 +184,68 @@ TEST_CASE_METHOD(CommandsFixture, "what a target tells of an old key is looked a
   CHECK(apply(stack({box("a")}))["state"] == "complete");
   CHECK(count() == 1);
   CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+  worker().on_go = {};
+  CHECK(apply(stack({}))["state"] == "complete");
+  const auto creates = worker().asked<CreateJob>().size();
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(worker().asked<CreateJob>().size() == creates + 1);
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a command has made and lost is made again under another key") {
+  start_discovered();
+  std::string first;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto& key = std::get<CreateJob>(job.operation).idempotency_key;
+    if (std::exchange(first, first.empty() ? key : first).empty()) {
+      return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+    }
+    if (key != first) return {};
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "lost", "uid-lost", R"({"name":"a"})", {}});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(listed("NS::Box") == std::vector<std::string>{"made-1"});
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a change that conflicts is asked for again as another") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  int asked = 0;
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+    if (asked++ > 0) return {};
+    return JobResult(Error{Errc::kConflict, "busy", {}, 0});
+  };
+  CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  const auto updates = worker().asked<UpdateJob>();
+  REQUIRE(updates.size() == 2);
+  CHECK(std::get<UpdateJob>(updates[0].operation).idempotency_key !=
+        std::get<UpdateJob>(updates[1].operation).idempotency_key);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what takes the id of a deleted object is not deleted after it") {
+  start_discovered();
+  apply(stack({box("a")}));
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    system.add("NS::Box", {.id = "made-1", .properties = R"({"name":"theirs"})", .uid = "another"});
+    return JobResult(Error{Errc::kTimeout, "no answer", {}, 0});
+  };
+  CHECK(apply(stack({}))["state"] == "complete");
+  CHECK(worker().asked<DeleteJob>().size() == 1);
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "an object that another stack has is not taken from it by a create") {
+  start_discovered();
+  apply(stack({box("a")}));
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+    const auto& there = system.thing("NS::Box", "made-1");
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, there.id, there.uid, there.properties, {}});
+  };
+  auto theirs = stack({box("b")});
+  theirs["stacks"][0]["stack"] = "store";
+  CHECK(result_of(apply(theirs), "b") == "failed CONFLICT");
+  CHECK(row("NS::Box", "made-1").stack == "shop");
 }
 
 TEST_CASE_METHOD(CommandsFixture,
