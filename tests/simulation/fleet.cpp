@@ -48,8 +48,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   for (std::size_t i = 0; i < kDisks; ++i) disks_.push_back(std::make_shared<testing::MemoryDisk>());
   user_ = broker_.connect("user");
   user_->subscribe(user_->inbox() + ".>").value();
-  observer_ = broker_.connect("observer");
-  observer_->subscribe("sim.event.>").value();
+  user_->subscribe("sim.event.>").value();
   objects_.on_change = [this](const std::string& key, const Host& host) { return check_change(key, host); };
   objects_.is_replaced = [this](const std::string& id) {
     const auto row = must(store_->one("cloud", "SIM::Object", id));
@@ -86,7 +85,7 @@ bool Fleet::cut_off(std::string_view process) const {
 
 void Fleet::set_policy(const Faults& faults) {
   broker_.set_policy([this, faults](const Outgoing& message, std::string_view from, std::string_view to) {
-    if (to == "observer") {
+    if (message.subject.starts_with("sim.event.")) {  // looked at on its way to the user
       follow(message);
       return MemoryBroker::Deliveries{};
     }

@@ -108,9 +108,8 @@ class Fleet {
   std::size_t cut_off_ = 0;               // a bit for each process
   std::optional<std::uint64_t> doom_;     // messages that the coordinator sends before it dies
   std::unique_ptr<MemoryBus> user_;
-  std::unique_ptr<MemoryBus> observer_;  // of events; what it hears is looked at on its way
-  std::uint64_t followed_ = 0;           // the last event that it heard
-  std::uint64_t connections_ = 0;        // that the coordinator had made by then
+  std::uint64_t followed_ = 0;     // the last event that the user has heard
+  std::uint64_t connections_ = 0;  // that the coordinator had made by then
   std::size_t asked_ = 0;
   std::map<std::size_t, Json> answers_;
   std::vector<std::string> promised_;  // commands whose id was answered
