@@ -13,6 +13,7 @@ class FailingStore final : public Store {
   explicit FailingStore(std::unique_ptr<Store> store) : store_(std::move(store)) {}
 
   bool failing = false;
+  bool commits_only = false;  // that fail: what is written before is taken
   int failures = 0;
 
   [[nodiscard]] const FleetId& fleet() const override { return store_->fleet(); }
@@ -135,7 +136,7 @@ class FailingStore final : public Store {
   /// What was written, or, while writes fail, the error: as after a real one, only a rollback brings order back.
   template <typename T>
   Result<T> write(Result<T> written) {
-    if (failing) return fail();
+    if (failing && !commits_only) return fail();
     return written;
   }
 

@@ -329,6 +329,25 @@ TEST_CASE_METHOD(RunsFixture, "a request that cannot be stored is not answered a
   CHECK(discover()["state"] == "complete");
 }
 
+TEST_CASE_METHOD(RunsFixture, "what waits for a commit that fails is not said after another that does not") {
+  auto owned = std::make_unique<test::FailingStore>(std::move(store));
+  auto& failing = *owned;
+  store = std::move(owned);
+  start_discovered();
+  failing.commits_only = failing.failing = true;
+  const auto asks = broker.connect("asks");
+  asks->subscribe(asks->inbox() + ".>").value();
+  asks->publish({Subjects(config.prefix).api("discover"), asks->inbox() + ".answer", R"({"api":1})", {}}).value();
+  advance(Millis(1000));
+  failing.failing = false;
+  advance(Millis(5000));
+  finish_runs();
+  std::vector<Message> said;
+  asks->receive(said, 10);
+  REQUIRE(said.size() == 1);
+  CHECK(Json::parse(said[0].data)["error"]["code"] == "STORE_UNAVAILABLE");
+}
+
 TEST_CASE_METHOD(RunsFixture, "a coordinator whose store cannot be written from the start waits until it can") {
   auto owned = std::make_unique<test::FailingStore>(std::move(store));
   auto& failing = *owned;
