@@ -211,6 +211,7 @@ TEST_CASE_METHOD(CommandsFixture, "what is declared after a plan is planned, too
   start_discovered();
   auto more = stack({box("b")});
   more["draft"] = plan(stack({box("a")}))["draft"];
+  more.erase("mode");  // to say it would be reason enough to plan again
   CHECK(apply(more)["state"] == "complete");
   CHECK(listed("NS::Box").size() == 2);
 }
