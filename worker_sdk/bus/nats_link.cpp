@@ -25,6 +25,8 @@ constexpr std::int64_t kServerTimeoutMillis = 2000;  // to connect to one server
 constexpr std::int64_t kPingMillis = 5000;
 constexpr int kIoBufferBytes = 128 << 10;
 constexpr int kRecordsPerRead = 8;
+constexpr int kStuckReads = 250;       // some a millisecond, without anything new, until a record's rest has no room
+constexpr int kRoomBytes = 512 << 10;  // for it; the kernel gives what it allows
 constexpr unsigned kUnackedMillis = 15'000;  // the kernel breaks a connection off whose peer takes nothing for so long
 
 /// The loop judges silence itself: a connection that the timer thread closes would pull the socket from under read().
@@ -203,7 +205,18 @@ bool NatsLink::read() {
   }
   if (next == Record::kBroken && records == 0) natsConnection_ProcessReadEvent(connection_.get());
   awaits_record_ = next == Record::kPart;
+  parts_in_a_row_ = awaits_record_ && records == 0 ? parts_in_a_row_ + 1 : 0;
+  if (parts_in_a_row_ == kStuckReads) make_room();
   return records > 0;
+}
+
+/// The kernel counts the memory of a segment until all of it is read. Behind a large one that is read but for the
+/// begin of a record, the next may find no room: its sender tries in vain, and both wait for ever.
+void NatsLink::make_room() const {
+  int room = 0;
+  socklen_t size = sizeof room;
+  const bool known = ::getsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &room, &size) == 0;
+  if (known && room < kRoomBytes) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &kRoomBytes, sizeof kRoomBytes);
 }
 
 /// The library would wait without end for the rest of a TLS record, and the loop with it.

@@ -76,6 +76,7 @@ class NatsLink {
   explicit NatsLink(std::shared_ptr<LinkContext> context) : context_(std::move(context)) {}
   enum class Record : std::uint8_t { kNone, kPart, kWhole, kBroken };
   [[nodiscard]] Record next_record() const;
+  void make_room() const;
 
   static natsStatus on_attach(void** user, void* loop, natsConnection* connection, natsSock socket) noexcept;
   static natsStatus on_read_interest(void* user, bool add) noexcept;
@@ -87,6 +88,7 @@ class NatsLink {
   std::future<void> closed_;
   bool tls_ = false;
   bool awaits_record_ = false;
+  int parts_in_a_row_ = 0;  // reads that have found a part of a record and nothing else
   int socket_ = -1;
   std::atomic<bool> wants_write_{false};  // set by the library's timer thread, too: it sends pings
 };
