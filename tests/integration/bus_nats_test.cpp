@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#define CATCH_CONFIG_EXTERNAL_INTERFACES
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -81,6 +82,13 @@ SubscriptionId listen(NatsBus& bus, std::string_view subject, std::string_view q
 void publish(NatsBus& bus, std::string subject, std::string data) {
   REQUIRE(bus.publish({.subject = std::move(subject), .reply = {}, .data = std::move(data), .headers = {}}));
 }
+
+/// As a program's main does: the library's threads would go on while the process ends.
+struct LibraryCloses : Catch::TestEventListenerBase {
+  using TestEventListenerBase::TestEventListenerBase;
+  void testRunEnded(const Catch::TestRunStats&) override { nats_library_close(); }
+};
+CATCH_REGISTER_LISTENER(LibraryCloses)
 
 }  // namespace
 
