@@ -1,8 +1,11 @@
 #include "coordinator/schema_check.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include "coordinator/suggestion.h"
 
 // The library declares members that hide others.
 #pragma GCC diagnostic push
@@ -50,9 +53,44 @@ void drop_read_only(Json& schema) {
   if (schema.contains("required") && schema["required"].empty()) schema.erase("required");
 }
 
+/// The names that `schema` has for properties of what `context` leads to, as far as `properties` and `items` tell.
+std::vector<std::string_view> known_properties(const Json& schema, const std::vector<std::string>& context) {
+  const auto* place = &schema;
+  for (const auto& part : context) {
+    if (part.size() < 2 || part.front() != '[') continue;
+    const auto name = part.substr(1, part.size() - 2);
+    const auto properties = place->find("properties"), items = place->find("items");
+    if (properties != place->end() && properties->contains(name)) {
+      place = &(*properties)[name];
+    } else if (items != place->end() && items->is_object()) {
+      place = &*items;
+    } else {
+      return {};
+    }
+  }
+  std::vector<std::string_view> names;
+  if (!place->is_object() || !place->contains("properties")) return names;
+  for (const auto& [name, property] : (*place)["properties"].items()) names.push_back(name);
+  return names;
+}
+
+/// The library's sentence about a property that the schema does not know, as users would say it; others as they are.
+std::string in_plain_words(const valijson::ValidationResults::Error& error, const Json& schema) {
+  constexpr std::string_view kBegin =
+      "Object contains a property that could not be validated using 'properties' or 'additionalProperties' "
+      "constraints: '";
+  constexpr std::string_view kEnd = "'.";
+  const std::string_view said = error.description;
+  if (!said.starts_with(kBegin) || !said.ends_with(kEnd)) return error.description;
+  const auto name = said.substr(kBegin.size(), said.size() - kBegin.size() - kEnd.size());
+  const auto meant = suggestion(name, known_properties(schema, error.context));
+  return "unknown property " + shown(name) + (meant.empty() ? "" : "; " + meant);
+}
+
 }  // namespace
 
 struct SchemaCheck::Compiled {
+  Json source;
   valijson::Schema schema;
 };
 
@@ -69,6 +107,7 @@ Result<SchemaCheck> SchemaCheck::compile(const JsonText& text) {
     auto compiled = std::make_unique<Compiled>();
     valijson::SchemaParser parser;
     parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), compiled->schema);
+    compiled->source = std::move(schema);
     return SchemaCheck(std::move(compiled));
   } catch (const std::exception& error) {  // how the library says that it is no schema
     return Error{Errc::kMalformed, std::string("the schema cannot be used: ") + error.what(), {}, 0};
@@ -84,7 +123,7 @@ std::vector<SchemaFault> SchemaCheck::faults(const Json& document) const {
   for (valijson::ValidationResults::Error error; results.popError(error);) {
     // Each fault is told again for everything that it is in: the innermost says what is wrong.
     if (error.description.find("Failed to validate against schema") == 0) continue;
-    found.push_back({pointer_of(error.context), error.description});
+    found.push_back({pointer_of(error.context), in_plain_words(error, compiled_->source)});
   }
   if (found.empty()) found.push_back({{}, "is not as its schema says"});
   return found;

@@ -20,33 +20,6 @@ std::string_view kind_name(const YamlNode& node) {
   return kNames.at(static_cast<std::size_t>(node.kind));
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
-    }
-  }
-  return row.back();
-}
-
-/// What to say of a key that is not one of `fields`.
-std::string suggestion(std::string_view key, const std::vector<YamlReader::Field>& fields) {
-  const auto nearest = std::min_element(fields.begin(), fields.end(), [&](const auto& a, const auto& b) {
-    return edit_distance(key, a.key) < edit_distance(key, b.key);
-  });
-  if (edit_distance(key, nearest->key) <= std::max<std::size_t>(1, nearest->key.size() / 3)) {
-    return "did you mean " + shown(nearest->key) + "?";
-  }
-  std::string known;
-  for (const auto& field : fields) known += (known.empty() ? "known are " : ", ") + std::string(field.key);
-  return known;
-}
-
 bool is_plain(const YamlNode& node, std::initializer_list<std::string_view> words) {
   return node.kind == YamlNode::Kind::kScalar && node.plain &&
          std::find(words.begin(), words.end(), node.text) != words.end();
@@ -68,11 +41,6 @@ std::optional<nlohmann::json> whole_number(std::string_view digits, int base) {
 }
 
 }  // namespace
-
-std::string shown(std::string_view text) {
-  constexpr std::size_t kShown = 80;
-  return "`" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "..." : "") + "`";
-}
 
 std::optional<nlohmann::json> typed_scalar(const YamlNode& node) {
   static const re2::RE2 kDecimal("[-+]?[0-9]+");
@@ -127,7 +95,9 @@ void YamlReader::fields(const YamlNode& node, const std::vector<Field>& known) {
   each_key(node, [&](const YamlNode& key, const YamlNode& value) {
     const auto field = std::find_if(known.begin(), known.end(), [&](const Field& one) { return one.key == key.text; });
     if (field == known.end()) {
-      mistake(key, "unknown key " + shown(key.text) + "; " + suggestion(key.text, known));
+      std::vector<std::string_view> keys;
+      for (const Field& one : known) keys.push_back(one.key);
+      mistake(key, "unknown key " + shown(key.text) + "; " + suggestion(key.text, keys));
       return;
     }
     if (value.kind == YamlNode::Kind::kNull) return;  // `pool:` with nothing after it is as good as absent

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "coordinator/config.h"
+#include "coordinator/suggestion.h"
 #include "coordinator/yaml_tree.h"
 
 namespace muster {
@@ -96,8 +97,5 @@ class YamlReader {
   std::string path_;
   std::vector<ConfigMistake>& mistakes_;
 };
-
-/// Text as messages show it: in back quotes, cut when long.
-std::string shown(std::string_view text);
 
 }  // namespace muster

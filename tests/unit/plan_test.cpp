@@ -479,6 +479,17 @@ TEST_CASE("declared properties are asked of their schemas, with examples where t
   REQUIRE(typed.size() == 2);  // together
   CHECK_THAT(typed[0], Contains("set by the system"));
   CHECK_THAT(typed[1], Contains("/login"));
+  SECTION("a property that the schema does not know") {
+    role_type.schema = R"({"type":"object","additionalProperties":false,"properties":{"name":{"type":"string"},
+        "login":{"type":"boolean"},"rules":{"type":"array","items":{"type":"object","additionalProperties":false,
+        "properties":{"level":{"type":"integer"}}}}}})";
+    CHECK(wrong(role("bad", {{"logn", true}})) ==
+          std::vector<std::string>{"bad: unknown property `logn`; did you mean `login`?"});
+    CHECK(wrong(role("bad", {{"colour", "red"}})) ==
+          std::vector<std::string>{"bad: unknown property `colour`; known are login, name, rules"});
+    CHECK_THAT(wrong(role("bad", {{"rules", {{{"levl", 1}}}}})).at(0),
+               Contains("/rules/0: unknown property `levl`; did you mean `level`?"));
+  }
   SECTION("a reference whose example is of another type") {
     auto user = role("user", {{"login", nullptr}});
     user.holes = {{"/login", {{TextPart::Kind::kResource, "owner", "name"}}}};
