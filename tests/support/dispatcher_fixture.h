@@ -66,6 +66,13 @@ class DispatcherFixture {
     made.deadline = deadline;
     return made;
   }
+  static JobSpec change() {
+    auto made = spec(Priority::kCommand);
+    DeleteJob operation;
+    operation.native_id = "thing";
+    made.operation = operation;
+    return made;
+  }
   JobId submit(JobSpec spec) { return dispatcher.submit(std::move(spec), clock.now(), clock.wall()); }
   JobId submit() { return submit(spec()); }
 
@@ -122,6 +129,12 @@ class DispatcherFixture {
     tick();
   }
 
+  /// What the owner of all jobs asks for when it is told to stop at once.
+  void cancel_jobs() {
+    dispatcher.cancel_jobs(spec().owner, clock.now(), effects_);
+    collect();
+  }
+
   std::vector<JobOutcome> outcomes() { return dispatcher.take_outcomes(); }
   /// The one outcome so far; throws when there are none or several.
   JobOutcome outcome() {
@@ -152,14 +165,18 @@ class DispatcherFixture {
 
  private:
   void collect() {
-    for (auto& message : effects_.at_once) {
-      if (auto control = decode<Control>(message.data); control && message.subject.ends_with(".control")) {
-        cancelled.push_back({message.subject, std::get<Cancel>(control->action).job});
-      } else {
-        sent.push_back({message.subject, message.reply, decode<Job>(message.data).value(), clock.now()});
+    for (auto* messages : {&effects_.at_once, &effects_.after_commit}) {
+      for (auto& message : std::exchange(*messages, {})) {
+        if (!message.subject.ends_with(".control")) {
+          sent.push_back({message.subject, message.reply, decode<Job>(message.data).value(), clock.now()});
+          continue;
+        }
+        const auto control = decode<Control>(message.data).value();
+        if (const auto* cancel = std::get_if<Cancel>(&control.action)) {
+          cancelled.push_back({message.subject, cancel->job});
+        }
       }
     }
-    effects_.at_once.clear();
   }
 
   Effects effects_;

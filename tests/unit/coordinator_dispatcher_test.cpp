@@ -365,11 +365,7 @@ TEST_CASE_METHOD(DispatcherFixture, "a reply of another fleet ends nothing") {
 TEST_CASE_METHOD(DispatcherFixture, "a change is ended by who was told to go on with it, or by its outcome") {
   join("w1");
   join("w2");
-  auto change = spec(Priority::kCommand);
-  DeleteJob operation;
-  operation.native_id = "thing";
-  change.operation = operation;
-  submit(change);
+  submit(change());
   Effects effects;
   dispatcher.tick(clock.now(), Dispatcher::Lateness::kJudge, effects);
   REQUIRE(effects.after_commit.size() == 1);
@@ -392,6 +388,33 @@ TEST_CASE_METHOD(DispatcherFixture, "a change is ended by who was told to go on 
     says("w2", JobResult(MutationResult{}));
     CHECK(std::holds_alternative<MutationResult>(outcome().result));
   }
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a change that is cancelled has ten seconds to say how it went") {
+  join("w1");
+  join("w2");
+  const auto message = dispatch(change());
+  accept(message.job, "w1");
+  const Running running{message.job.id, message.job.token};
+  advance(Millis(500));
+  cancel_jobs();
+  REQUIRE(cancelled.size() == 1);
+  CHECK(cancelled[0].job == running);
+  SECTION("its worker has it and says nothing") {
+    for (int second = 0; second < 9; ++second) {
+      advance(Millis(1000));
+      heartbeat("w1", {running});
+    }
+    CHECK(dispatcher.leases(running.job, running.token));
+    advance(Millis(1200));
+  }
+  SECTION("its worker falls silent: nobody else begins it") {
+    advance(Millis(9700));
+  }
+  CHECK(sent.empty());
+  const auto ended = outcome();
+  CHECK(std::get<Error>(ended.result).code == Errc::kTimeout);
+  CHECK(ended.uncertain);
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "withdrawn jobs are cancelled where they run, and never end or start") {

@@ -266,6 +266,18 @@ TEST_CASE_METHOD(DispatcherFixture, "parts that make no reply to the job are an 
   CHECK(failure() == Errc::kInternalFailure);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "parts of replies that never came whole take no room from those that come after") {
+  join("w1");
+  for (int i = 0; i < 8; ++i) {  // 256 MiB: all that may lie there at a time
+    const auto message = dispatch();
+    answer(message.job, "w1", Part{0, 2, Bytes(32U << 20, 'x')});
+    fail(message.job, "w1", Errc::kAccessDenied);
+    CHECK(failure() == Errc::kAccessDenied);
+  }
+  answer(dispatch().job, "w1", Part{0, 2, "one more"});
+  CHECK(dispatcher.counters().refused_parts == 0);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "each priority has a share: commands go most often, discovery never starves") {
   join("w1");
   for (int i = 0; i < 300; ++i) {
@@ -298,6 +310,25 @@ TEST_CASE_METHOD(DispatcherFixture, "a command does not wait behind discovery th
   const auto command = submit(spec(Priority::kCommand));
   succeed(running.job, "w1");
   CHECK(take().job.id == command);
+}
+
+TEST_CASE_METHOD(DispatcherFixture,
+                 "a priority that had nothing to do does not catch up on the turns it did not need") {
+  join("w1");
+  const auto busy = GENERATE(Priority::kDiscovery, Priority::kCommand);
+  const auto idle = busy == Priority::kDiscovery ? Priority::kCommand : Priority::kDiscovery;
+  for (int i = 0; i < 300; ++i) submit(spec(busy));
+  tick();
+  for (int i = 0; i < 200; ++i) succeed(take().job, "w1");
+  for (int i = 0; i < 100; ++i) submit(spec(idle));
+  std::map<Priority, int> gone;
+  for (int i = 0; i < 45; ++i) {
+    const auto message = take();
+    ++gone[message.job.priority];
+    succeed(message.job, "w1");
+  }
+  CHECK(gone[Priority::kDiscovery] >= 4);
+  CHECK(gone[Priority::kDiscovery] <= 6);
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "targets take turns") {
