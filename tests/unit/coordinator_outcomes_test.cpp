@@ -107,6 +107,61 @@ TEST_CASE_METHOD(CommandsFixture, "an update or deletion of unknown outcome is s
   CHECK(lost == (done ? 1 : 2));
 }
 
+TEST_CASE_METHOD(CommandsFixture,
+                 "what a worker may be changing still is not judged by a coordinator that comes back") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  std::optional<Job> begun;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    begun = job;
+    return FakeWorker::Hold{};
+  };
+  const bool updates = GENERATE(true, false);
+  CAPTURE(updates);
+  const auto id = begin(updates ? stack({box("a", {{"size", 2}})}) : stack({}));
+  advance(Millis(200));
+  REQUIRE(begun);
+  restart();
+  advance(Millis(2000));
+  static_cast<void>(system.change(*begun));  // whoever tells it to stop comes too late
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(worker().asked<UpdateJob>().size() + worker().asked<DeleteJob>().size() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what was told late of an object that was made is known after a restart") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
+  };
+  const auto id = begin(stack({box("a")}));
+  REQUIRE(worker().asked<CreateJob>().size() == 1);
+  worker().send_late(worker().asked<CreateJob>().front(),
+                     MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, thing("a").dump(), {}});
+  settle();
+  CHECK(worker().acks.back().verdict == Verdict::kSuperseded);
+  restart();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(worker().asked<CreateJob>().size() == 1);  // it is read, and not asked for once more
+  CHECK(listed("NS::Box") == Strings{"made-1"});
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what was made before its command was stopped is found and kept") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return FakeWorker::Hold{};
+  };
+  const auto id = begin(stack({box("a"), linked("b", "a")}));
+  wait_until([&] { return count() == 1; });
+  api("cancel", {{"command", id}, {"force", true}});
+  const auto ended = end_of(id);
+  CHECK(ended["state"] == "cancelled");
+  CHECK(result_of(ended, "a") == "done");
+  CHECK(result_of(ended, "b") == "cancelled CANCELLED");
+  CHECK(row("NS::Box", "made-1").managed);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is not known in the end is said, and found by the next look") {
   start_discovered();
   worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
@@ -120,6 +175,9 @@ TEST_CASE_METHOD(CommandsFixture, "what is not known in the end is said, and fou
   worker().on_go = {};
   SECTION("by discovery: the next apply adopts it") {
     discover();
+  }
+  SECTION("which nobody has to ask for") {
+    finish_runs();
   }
   SECTION("by the worker's own word, later") {
     const auto job = worker().asked<CreateJob>().front();
@@ -197,7 +255,8 @@ TEST_CASE_METHOD(CommandsFixture, "what a command has made and lost is made agai
   std::string first;
   worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
     const auto& key = std::get<CreateJob>(job.operation).idempotency_key;
-    if (std::exchange(first, first.empty() ? key : first).empty()) {
+    if (first.empty()) {
+      first = key;
       return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
     }
     if (key != first) return {};
@@ -205,6 +264,7 @@ TEST_CASE_METHOD(CommandsFixture, "what a command has made and lost is made agai
   };
   CHECK(apply(stack({box("a")}))["state"] == "complete");
   CHECK(listed("NS::Box") == std::vector<std::string>{"made-1"});
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
 }
 
 TEST_CASE_METHOD(CommandsFixture, "a change that conflicts is asked for again as another") {
@@ -377,6 +437,42 @@ TEST_CASE_METHOD(CommandsFixture, "changes in progress are asked for until they 
   CHECK(worker().asked<CreateJob>().size() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what is in progress, and nobody can tell how far, is not told as not made") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  const auto failed = apply(stack({box("a")}));
+  CHECK(result_of(failed, "a") == "failed INTERNAL_FAILURE");
+  CHECK_THAT(message_of(failed, "a"), Contains("whether it was applied is not known"));
+  finish_runs();
+  CHECK(plan(stack({box("a")}))["summary"]["adopt"] == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a request that the target does not know is asked for no more") {
+  start_discovered();
+  worker().on_go = [&, asked = 0](const Job& job) mutable -> FakeWorker::Behaviour {
+    if (asked++ == 0) return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, {}, "made-1", {}, {}, Millis(0)});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* status = std::get_if<StatusJob>(&job.operation);
+    if (status == nullptr) return {};
+    if (status->request_id == "request-1") return JobResult(Error{Errc::kNotFound, "no such request", {}, 0});
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, thing("a").dump(), {}});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  const auto polls = worker().asked<StatusJob>();
+  REQUIRE(polls.size() == 2);
+  CHECK(std::get<StatusJob>(polls.back().operation) == StatusJob{"", "made-1"});
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is made in place of another is asked for without the other's id") {
   start_discovered();
   auto wanted = box("a", {{"kind", "x"}});
@@ -385,6 +481,10 @@ TEST_CASE_METHOD(CommandsFixture, "what is made in place of another is asked for
     wanted = box("a2", {{"kind", "y"}});
     wanted["name"] = "a";
     wanted["replace"] = "create-first";
+  }
+  SECTION("the old one goes first") {
+    wanted = box("a", {{"kind", "y"}});
+    wanted["replace"] = "delete-first";
   }
   SECTION("the old one is gone") {
     system.remove("NS::Box", "made-1");
