@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "support/commands_fixture.h"
+#include "support/failing_store.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -184,6 +185,31 @@ TEST_CASE_METHOD(CommandsFixture, "a command can be cancelled") {
     CHECK(end_of(id)["state"] == "complete");
     CHECK(api("cancel", {{"command", id}})["error"]["code"] == "CONFLICT");
   }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "nothing is shown of a command that is not durable") {
+  auto owned = std::make_unique<FailingStore>(std::move(store));
+  auto& failing = *owned;
+  store = std::move(owned);
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto id = begin(stack({box("a")}));
+  advance(Millis(500));
+  failing.commits_only = failing.failing = true;
+  const auto asks = broker.connect("asks");
+  asks->subscribe(asks->inbox() + ".>").value();
+  for (const auto* verb : {"cancel", "command"}) {
+    const auto body = Json{{"api", 1}, {"command", id}}.dump();
+    asks->publish({Subjects(config.prefix).api(verb), asks->inbox() + ".answer", body, {}}).value();
+  }
+  settle();
+  std::vector<Message> said;
+  asks->receive(said, 10);
+  CHECK(said.size() == 2);
+  for (const auto& answer : said) CHECK(Json::parse(answer.data)["error"]["code"] == "STORE_UNAVAILABLE");
+  failing.failing = false;
+  advance(Millis(2000));
+  CHECK(api("command", {{"command", id}})["cancel"].is_null());
 }
 
 TEST_CASE_METHOD(CommandsFixture, "a command that waits for one of its stacks keeps its place for all of them") {
@@ -446,6 +472,54 @@ TEST_CASE_METHOD(CommandsFixture, "an observation that was asked for before a ch
   } else {
     CHECK(Json::parse(row("NS::Box", "made-1").properties) == known);
   }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what was seen of an object before a deletion found it gone is no news") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  edit("a", "size", 2);
+  system.list_properties = true;
+  bool listed = false;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation) || job.type != "NS::Box") return {};
+    listed = true;
+    return FakeWorker::Hold{};
+  };
+  api("discover");
+  wait_until([&] { return listed; });
+  worker().on_job = {};
+  system.remove("NS::Box", "made-1");
+  CHECK(apply(stack({}))["state"] == "complete");
+  advance(Millis(500));  // for the events of the change
+  events();
+  worker().release();
+  finish_runs();
+  CHECK(resource_events().empty());
+  CHECK(state_of("NS::Box", "made-1") == "vanished");
+  CHECK(coordinator->status().store_failures == 0);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what could not be read before a change is not gone after it") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  advance(Millis(500));
+  events();
+  const auto there = std::exchange(system.things["NS::Box"], {});
+  bool asked = false;  // whether what is not listed is gone
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ReadJob>(job.operation)) return {};
+    asked = true;
+    return FakeWorker::Hold{};
+  };
+  api("discover");
+  wait_until([&] { return asked; });
+  worker().on_job = {};
+  system.things["NS::Box"] = there;
+  CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  worker().release();
+  finish_runs();
+  CHECK(resource_events() == Strings{"updated:made-1"});
+  CHECK(state_of("NS::Box", "made-1") == "present");
 }
 
 TEST_CASE_METHOD(CommandsFixture, "what a run sees of an object while it is changed is no news") {

@@ -245,6 +245,38 @@ TEST_CASE_METHOD(IdentityFixture, "an object that moves away from a parent that 
   CHECK(state_of("NS::Item", "b1") == "present");
 }
 
+TEST_CASE_METHOD(IdentityFixture, "what lies in an object that moves away from a parent that is filtered stays") {
+  manifest = test::make_manifest({{"NS::Box", ""}, {"NS::Item", "NS::Box"}, {"NS::Part", "NS::Item"}});
+  manifest.types[0].read_batch = 1;
+  system.add("NS::Box", {.id = "c", .properties = R"({"kind":"big"})", .uid = "u-c"});
+  system.add("NS::Part", {.id = "part", .parent = "b1"});
+  start_discovered();
+  events();
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  system.thing("NS::Item", "b1").parent = "c";
+  bool seen = false;  // below its new parent, while nothing is known of the old one
+  workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr) return {};
+    const auto asks_for = [&](const char* id) { return std::ranges::count(read->native_ids, id) > 0; };
+    seen = seen || asks_for("b1");
+    return asks_for("b") || asks_for("b1") ? FakeWorker::Behaviour(FakeWorker::Hold{}) : std::monostate{};
+  };
+  SECTION("when all is looked at") {
+    api("discover");
+  }
+  SECTION("when its own type is not looked at") {
+    api("discover", {{"types", {"NS::Item"}}});
+  }
+  wait_until([&] { return seen; });
+  workers[0]->on_job = {};
+  workers[0]->release();
+  finish_runs();
+  CHECK(row("NS::Item", "b1").parent_native_id == "c");
+  CHECK(state_of("NS::Part", "part") == "present");
+  CHECK(resource_events() == Strings{"filtered:b"});
+}
+
 TEST_CASE_METHOD(IdentityFixture, "an object whose change makes a filter exclude it leaves") {
   config.targets[0].filters = {kind_filter(FilterAction::kExclude, "secret")};
   start_discovered();

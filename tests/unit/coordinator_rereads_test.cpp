@@ -86,6 +86,7 @@ TEST_CASE_METHOD(RereadsFixture,
     CHECK(listed("NS::Box") == Strings{"a", "b"});
   }
   SECTION("other filters, and the first ones again") {
+    discover();  // so that what is remembered has not its turn at the end
     leave_out("big");
     restart();
     finish_runs();
@@ -95,6 +96,9 @@ TEST_CASE_METHOD(RereadsFixture,
     restart();
     finish_runs();
     CHECK(listed("NS::Box") == Strings{"a", "b"});
+    read_ids();
+    discover();
+    CHECK(read_ids() == Strings{"a", "b"});
   }
 }
 
