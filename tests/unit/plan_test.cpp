@@ -271,7 +271,8 @@ TEST_CASE("two resources that are one object are a mistake") {
     const auto index = GENERATE(0U, 1U);
     world.manage(world.add("PG::Role", "owner", {{"name", "owner"}, {"login", false}}), twice.resources[index]);
     CHECK(said() == Strings{"second: owner is resource first of this stack already"});
-    CHECK(said() == Strings{"second: owner is resource first of this stack already"});
+    CHECK(said() ==
+          Strings{"second: owner is resource first of this stack already"});  // nor where it was as declared before
   }
   SECTION("of two stacks that are planned together") {
     PlanClaims claims;

@@ -1,80 +1,14 @@
+// Results of changes: kept until a coordinator has acknowledged them.
 #include <catch2/catch.hpp>
 
-#include <cstdlib>
-
-#include "sdk_harness.h"
+#include "sdk_changes.h"
 
 using namespace muster;
+using namespace muster::test;
 using muster::testing::MemoryDisk;
 using muster::testing::MemoryJournal;
 using muster::testing::WorkerHarness;
 using State = WorkerCore::State;
-
-namespace {
-
-/// Things that can be changed; counts what it was asked for.
-struct ChangingPlugin : Plugin {
-  int calls = 0;
-  CreateRequest created;
-  UpdateRequest updated;
-  std::function<Result<Mutation>(JobContext&)> answer = [](JobContext&) -> Result<Mutation> {
-    return Mutation(Resource{"made", Properties{{"n", 1}}, "uid"});
-  };
-
-  ChangingPlugin() : Plugin({.name = "things", .ns = "TH", .version = "1.2.3"}) {
-    type({.name = "TH::Thing"})
-        .read([](const ReadRequest&, JobContext&) -> Result<Resource> { return not_found(); })
-        .create([this](const CreateRequest& request, JobContext& context) {
-          ++calls;
-          created = request;
-          return answer(context);
-        })
-        .update([this](const UpdateRequest& request, JobContext& context) {
-          ++calls;
-          updated = request;
-          return answer(context);
-        })
-        .remove([this](const DeleteRequest&, JobContext& context) {
-          ++calls;
-          return answer(context);
-        })
-        .status([this](const StatusRequest&, JobContext& context) { return answer(context); });
-  }
-};
-
-const JobOperation kCreate = CreateJob{.idempotency_key = "op-1", .properties = {}, .parent = {}};
-
-Running running(const std::string& token) {
-  return {JobId("job-" + token), Token(token)};
-}
-
-ResultAck ack(const std::string& token, Verdict verdict = Verdict::kCommitted) {
-  return {JobId("job-" + token), Token(token), verdict, ""};
-}
-
-/// Dispatches a mutation, and lets it begin.
-void begin(WorkerHarness& worker, const Job& job) {
-  worker.send_to_pool(job);
-  worker.control(Go{{job.id, job.token}});
-}
-void begin(WorkerHarness& worker, const std::string& token, const JobOperation& operation = kCreate) {
-  begin(worker, worker.job(token, operation));
-}
-
-std::string reply_subject(const WorkerHarness& worker, const std::string& token) {
-  return worker.reply_subject(Token(token));
-}
-
-/// The operations have secrets filled in that only this worker has.
-struct Canary {
-  static constexpr const char* kValue = "c4nary\"value";
-  SecretPolicy policy{.env = {"TH_*"}, .files = {}, .secret_dir = {}};
-  Document document{R"({"name":"x","password":null})", {{"/password", {{SecretPart::Kind::kEnv, "TH_SECRET"}}}}};
-  Canary() { ::setenv("TH_SECRET", kValue, 1); }
-  ~Canary() { ::unsetenv("TH_SECRET"); }
-};
-
-}  // namespace
 
 TEST_CASE("a mutation's result asks for an acknowledgement, and is kept until it comes") {
   ChangingPlugin plugin;
@@ -493,111 +427,6 @@ TEST_CASE("statistics tell what waits for a coordinator") {
   worker.advance(Millis{2000});
   worker.acknowledge(worker.resent().back().subject, ack("a", Verdict::kCommitted));
   CHECK(waiting(inbox + ".stats-then") == Json{{"results", 0}, {"bytes", 0}});
-}
-
-TEST_CASE("secrets of declared properties are filled in where the worker runs, and leave it in no form") {
-  const Canary secret;
-  ChangingPlugin plugin;
-  plugin.answer = [&](JobContext& context) -> Result<Mutation> {
-    const Json& given = plugin.created.properties.is_object() ? plugin.created.properties : plugin.updated.desired;
-    const auto password = given.at("password").get<std::string>();
-    context.log().info("password is {}", password);
-    if (plugin.calls == 3) return unavailable("no such password: " + password);
-    if (plugin.calls == 4) throw std::runtime_error(password);
-    return Mutation(
-        Resource{"x", Properties{{"password", password}, {"hint", "not " + password + "!"}}, "uid " + password});
-  };
-  const auto disk = std::make_shared<MemoryDisk>();
-  WorkerHarness worker(plugin, 2, secret.policy, std::make_shared<MemoryJournal>(disk));
-  worker.start_accepted();
-  const MutationResult done{
-      MutationStatus::kSuccess, "", "x", "", R"({"hint":"not ***!","password":"***"})", Millis{0}};
-
-  begin(worker, "a", CreateJob{"key", secret.document, {}});
-  worker.run_one();
-  CHECK(plugin.created.properties == Json{{"name", "x"}, {"password", Canary::kValue}});
-  CHECK(std::get<MutationResult>(worker.result("a")) == done);
-  CHECK(worker.logged().find("job=job-a token=a target=target password is ***") != std::string::npos);
-
-  plugin.created = {};
-  begin(worker, "b", UpdateJob{"key", "x", "{}", secret.document, "[]", {}});
-  worker.run_one();
-  CHECK(plugin.updated.desired == Json{{"name", "x"}, {"password", Canary::kValue}});
-  CHECK(std::get<MutationResult>(worker.result("b")) == done);
-
-  for (const char* token : {"c", "d"}) {
-    begin(worker, token, UpdateJob{"key", "x", "{}", secret.document, "[]", {}});
-    worker.run_one();
-    CHECK(worker.failed(token).message.ends_with("***"));
-  }
-  CHECK(plugin.calls == 4);
-  CHECK_THAT(worker.logged(), !Catch::Contains("c4nary"));
-  for (const auto& message : worker.heard()) CHECK(message.data.find("c4nary") == std::string::npos);
-  for (const auto& [token, file] : disk->files) CHECK(file.reply->find("c4nary") == std::string::npos);
-}
-
-TEST_CASE("a secret that may not be used keeps a change from being begun") {
-  const Canary secret;
-  ChangingPlugin plugin;
-  SecretPolicy policy = secret.policy;
-  Document document = secret.document;
-  Errc expected = Errc::kAccessDenied;
-  SECTION("not allowed") {
-    policy.env.clear();
-  }
-  SECTION("not set") {
-    document.secrets.front().parts.front().text = "TH_UNSET";
-  }
-  SECTION("a value in its place") {
-    document.json = R"({"password":"text"})";
-    expected = Errc::kInvalidRequest;
-  }
-  SECTION("no JSON") {
-    document.json = R"({"password":)";
-    expected = Errc::kInvalidRequest;
-  }
-  SECTION("not UTF-8") {
-    ::setenv("TH_SECRET", "bytes \xff", 1);
-    expected = Errc::kInvalidRequest;
-  }
-  const auto disk = std::make_shared<MemoryDisk>();
-  WorkerHarness worker(plugin, 2, policy, std::make_shared<MemoryJournal>(disk));
-  worker.start_accepted();
-  begin(worker, "a", CreateJob{"key", document, {}});
-  worker.run_one();
-  CHECK(worker.failed("a").code == expected);
-  CHECK(plugin.calls == 0);
-  CHECK(disk->files.empty());
-  CHECK_FALSE(worker.last_reply_of(reply_subject(worker, "a")).empty());  // it is told until it is heard
-}
-
-TEST_CASE("an id with a secret in it is not altered and does not leave, unless the job itself names it") {
-  const Canary secret;
-  ChangingPlugin plugin;
-  WorkerHarness worker(plugin, 2, secret.policy);
-  worker.start_accepted();
-  const auto run = [&](const std::string& token, const JobOperation& operation, Result<Mutation> answer) {
-    plugin.answer = [&](JobContext&) { return answer; };
-    begin(worker, token, operation);
-    worker.run_one();
-    return worker.result(token);
-  };
-  const std::string id = std::string("user:") + Canary::kValue;
-  for (const auto& answer :
-       {Mutation(Resource{id}), Mutation::in_progress("r-" + id), Mutation::in_progress("r", id)}) {
-    const auto result = run("a" + std::to_string(plugin.calls), CreateJob{"key", secret.document, {}}, answer);
-    const Error error = std::get<Error>(result);
-    CHECK(error_traits(error.code).applied == Applied::kUnknown);
-    CHECK_THAT(error.message, Catch::Contains("contains a secret") && !Catch::Contains("c4nary"));
-  }
-  const auto updated =
-      run("b", UpdateJob{"key", id, "{}", secret.document, "[]", {}}, Mutation(Resource{id, Properties{}, ""}));
-  CHECK(std::get<MutationResult>(updated).native_id == id);
-  ::setenv("TH_SECRET", "alice", 1);
-  Document named = secret.document;
-  named.json = R"({"name":"alice","password":null})";
-  const auto created = run("c", CreateJob{"key", named, {}}, Mutation(Resource{"alice", Properties{}, ""}));
-  CHECK(std::get<MutationResult>(created).native_id == "alice");
 }
 
 TEST_CASE("properties over 256 KiB are left out of a change's result") {

@@ -1,0 +1,232 @@
+// Commands beside others, beside runs, and on a store that fails: what changes in between is not passed over.
+#include <algorithm>
+
+#include "support/commands_fixture.h"
+#include "support/failing_store.h"
+
+using namespace muster;
+using namespace muster::test;
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+using Catch::Contains;
+
+TEST_CASE_METHOD(CommandsFixture, "nothing is shown of a command that is not durable") {
+  auto owned = std::make_unique<FailingStore>(std::move(store));
+  auto& failing = *owned;
+  store = std::move(owned);
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto id = begin(stack({box("a")}));
+  advance(Millis(500));
+  failing.commits_only = failing.failing = true;
+  const auto asks = broker.connect("asks");
+  asks->subscribe(asks->inbox() + ".>").value();
+  for (const auto* verb : {"cancel", "command"}) {
+    const auto body = Json{{"api", 1}, {"command", id}}.dump();
+    asks->publish({Subjects(config.prefix).api(verb), asks->inbox() + ".answer", body, {}}).value();
+  }
+  settle();
+  std::vector<Message> said;
+  asks->receive(said, 10);
+  CHECK(said.size() == 2);
+  for (const auto& answer : said) CHECK(Json::parse(answer.data)["error"]["code"] == "STORE_UNAVAILABLE");
+  failing.failing = false;
+  advance(Millis(2000));
+  CHECK(api("command", {{"command", id}})["cancel"].is_null());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a command that waits for one of its stacks keeps its place for all of them") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto first = begin(stack({box("a")}));
+  advance(Millis(200));
+  auto store_too = stack({box("b")}, "patch");
+  store_too["stacks"].push_back({{"stack", "store"}, {"resources", {box("c")}}});
+  const auto second = begin(store_too);
+  auto store_only = stack({box("d")}, "patch");
+  store_only["stacks"][0]["stack"] = "store";
+  auto impatient = store_only;
+  impatient["if_busy"] = "refuse";
+  CHECK(api("apply", impatient)["error"]["code"] == "CONFLICT");
+  const auto third = begin(store_only);
+  advance(Millis(500));
+  CHECK(api("command", {{"command", third}})["state"] == "queued");
+  worker().on_go = {};
+  worker().release();
+  for (const auto& id : {first, second, third}) CHECK(end_of(id)["state"] == "complete");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "deletions are refused where who uses what has changed since they were planned") {
+  start_discovered();
+  apply(stack({box("a"), linked("b", "a"), box("c")}));
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto first = begin(stack({box("a"), linked("b", "c"), linked("c", "a")}));
+  advance(Millis(200));
+  const auto second = begin(stack({}, "destroy"));
+  worker().on_go = {};
+  for (int i = 0; i < 5; ++i) {
+    worker().release();
+    advance(Millis(1000));
+  }
+  CHECK(end_of(first)["state"] == "complete");
+  const auto refused = end_of(second);
+  CHECK(refused["state"] == "failed");
+  CHECK_THAT(refused.dump(), Contains("shop/c is used by b"));
+  CHECK(count() == 3);
+  CHECK(apply(stack({}, "destroy"))["state"] == "complete");
+  CHECK(count() == 0);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is unchanged is said of what is there still, and not of what a command took") {
+  start_discovered();
+  apply(stack({box("a"), box("b")}));
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto first = begin(stack({box("b", {{"size", 1}})}));
+  advance(Millis(200));
+  auto other = box("a");
+  other["on_drift"] = "revert";
+  const auto second = begin(stack({other}, "patch"));
+  worker().on_go = {};
+  for (int i = 0; i < 5; ++i) {
+    worker().release();
+    advance(Millis(1000));
+  }
+  CHECK(end_of(first)["state"] == "complete");
+  CHECK_THAT(end_of(second).dump(), Contains("shop/a is not the stack's any more"));
+  CHECK(state_of("NS::Box", "made-1") == "vanished");
+  CHECK(api("resources", {{"managed", true}, {"state", "vanished"}})["items"].empty());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "of two stacks that adopt one object at a time one has it") {
+  start_discovered();
+  system.add("NS::Box", {"found", R"({"name":"a","size":1})", "uid-found"});
+  discover();
+  auto size = 1;
+  SECTION("as it is") {}
+  SECTION("and change it") {
+    size = 2;
+  }
+  const auto mine = stack({box("a", {{"size", size}})});
+  auto theirs = mine;
+  theirs["stacks"][0]["stack"] = "store";
+  user->publish({Subjects(config.prefix).api("apply"), user->inbox() + ".first", mine.dump(), {}}).value();
+  const auto second = begin(theirs);  // planned when neither has been carried out
+  CHECK_THAT(message_of(end_of(second), "a"), Contains("belongs to stack shop"));
+  const auto first = api("commands", {{"cursor", second}})["items"].at(0)["command"];
+  CHECK(end_of(first)["state"] == "complete");
+  CHECK(api("resources", {{"managed", true}})["items"].at(0)["stack"] == "shop");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "an observation that was asked for before a change says nothing of it") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  system.list_properties = true;
+  // A page of the list that was read before the change arrives after it.
+  const auto list_of_boxes = [](const Job& job) {
+    return std::holds_alternative<ListJob>(job.operation) && job.type == "NS::Box";
+  };
+  std::string page;  // as the worker has read it
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!list_of_boxes(job)) return {};
+    page = std::get<ListResult>(system.answer(job)).items.at(0).properties;
+    return FakeWorker::Hold{};
+  };
+  const auto lists_before = std::ranges::count_if(worker().jobs, list_of_boxes);
+  api("discover");
+  wait_until([&] { return !page.empty(); });
+  worker().on_job = {};
+  SECTION("an update") {
+    CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  }
+  SECTION("a deletion") {
+    CHECK(apply(stack({}))["state"] == "complete");
+  }
+  SECTION("a deletion of what was gone already") {
+    system.remove("NS::Box", "made-1");
+    CHECK(apply(stack({}))["state"] == "complete");
+  }
+  REQUIRE(Json::parse(page)["size"] == 1);                                           // it is old
+  REQUIRE(std::ranges::count_if(worker().jobs, list_of_boxes) == lists_before + 1);  // it is waited for still
+  const auto known = count() == 1 ? thing("a") : Json();
+  advance(Millis(500));  // for the events of the change
+  events();
+  worker().release();
+  finish_runs();
+  CHECK(resource_events().empty());
+  CHECK(api("resources", {{"drifted", true}})["items"].empty());
+  if (known.is_null()) {
+    CHECK(state_of("NS::Box", "made-1") == "vanished");
+  } else {
+    CHECK(Json::parse(row("NS::Box", "made-1").properties) == known);
+  }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what was seen of an object before a deletion found it gone is no news") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  edit("a", "size", 2);
+  system.list_properties = true;
+  bool listed = false;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation) || job.type != "NS::Box") return {};
+    listed = true;
+    return FakeWorker::Hold{};
+  };
+  api("discover");
+  wait_until([&] { return listed; });
+  worker().on_job = {};
+  system.remove("NS::Box", "made-1");
+  CHECK(apply(stack({}))["state"] == "complete");
+  advance(Millis(500));  // for the events of the change
+  events();
+  worker().release();
+  finish_runs();
+  CHECK(resource_events().empty());
+  CHECK(state_of("NS::Box", "made-1") == "vanished");
+  CHECK(coordinator->status().store_failures == 0);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what could not be read before a change is not gone after it") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  advance(Millis(500));
+  events();
+  const auto there = std::exchange(system.things["NS::Box"], {});
+  bool asked = false;  // whether what is not listed is gone
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ReadJob>(job.operation)) return {};
+    asked = true;
+    return FakeWorker::Hold{};
+  };
+  api("discover");
+  wait_until([&] { return asked; });
+  worker().on_job = {};
+  system.things["NS::Box"] = there;
+  CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  worker().release();
+  finish_runs();
+  CHECK(resource_events() == Strings{"updated:made-1"});
+  CHECK(state_of("NS::Box", "made-1") == "present");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a run sees of an object while it is changed is no news") {
+  start_discovered();
+  apply(stack({box("a")}));
+  advance(Millis(500));
+  events();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));  // and does not answer yet
+    return FakeWorker::Hold{};
+  };
+  const auto id = begin(stack({}));
+  advance(Millis(200));
+  REQUIRE(count() == 0);
+  const auto run = api("discover")["run"];
+  wait_until([&] { return api("run", {{"run", run}})["state"] == "complete"; });
+  CHECK(state_of("NS::Box", "made-1") == "present");
+  worker().on_go = {};
+  worker().release();
+  CHECK(end_of(id)["state"] == "complete");
+  advance(Millis(500));
+  CHECK(resource_events() == Strings{"deleted:made-1"});
+}

@@ -1,0 +1,155 @@
+// Changes that take their time: in progress, stopped, or under way while the coordinator is started again.
+#include "support/commands_fixture.h"
+
+using namespace muster;
+using namespace muster::test;
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+using Catch::Contains;
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "what a worker may be changing still is not judged by a coordinator that comes back") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  std::optional<Job> begun;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    begun = job;
+    return FakeWorker::Hold{};
+  };
+  const bool updates = GENERATE(true, false);
+  CAPTURE(updates);
+  const auto id = begin(updates ? stack({box("a", {{"size", 2}})}) : stack({}));
+  advance(Millis(200));
+  REQUIRE(begun);
+  restart();
+  advance(Millis(2000));
+  static_cast<void>(system.change(*begun));  // whoever tells it to stop comes too late
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(worker().asked<UpdateJob>().size() + worker().asked<DeleteJob>().size() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what was told late of an object that was made is known after a restart") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
+  };
+  const auto id = begin(stack({box("a")}));
+  REQUIRE(worker().asked<CreateJob>().size() == 1);
+  worker().send_late(worker().asked<CreateJob>().front(),
+                     MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, thing("a").dump(), {}});
+  settle();
+  CHECK(worker().acks.back().verdict == Verdict::kSuperseded);
+  restart();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(worker().asked<CreateJob>().size() == 1);  // it is read, and not asked for once more
+  CHECK(listed("NS::Box") == Strings{"made-1"});
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what was made before its command was stopped is found and kept") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return FakeWorker::Hold{};
+  };
+  const auto id = begin(stack({box("a"), linked("b", "a")}));
+  wait_until([&] { return count() == 1; });
+  api("cancel", {{"command", id}, {"force", true}});
+  const auto ended = end_of(id);
+  CHECK(ended["state"] == "cancelled");
+  CHECK(result_of(ended, "a") == "done");
+  CHECK(result_of(ended, "b") == "cancelled CANCELLED");
+  CHECK(row("NS::Box", "made-1").managed);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "changes in progress are asked for until they end") {
+  start_discovered();
+  int polls = 0;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* status = std::get_if<StatusJob>(&job.operation);
+    if (status == nullptr) return {};
+    CHECK(status->request_id == "request-1");
+    if (++polls == 2) restart();
+    if (polls < 4) return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, thing("a").dump(), {}});
+  };
+  const auto id = begin(stack({box("a")}));
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(polls >= 4);
+  CHECK(worker().asked<CreateJob>().size() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is in progress, and nobody can tell how far, is not told as not made") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  const auto failed = apply(stack({box("a")}));
+  CHECK(result_of(failed, "a") == "failed INTERNAL_FAILURE");
+  CHECK_THAT(message_of(failed, "a"), Contains("whether it was applied is not known"));
+  finish_runs();
+  CHECK(plan(stack({box("a")}))["summary"]["adopt"] == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a request that the target does not know is asked for no more") {
+  start_discovered();
+  worker().on_go = [&, asked = 0](const Job& job) mutable -> FakeWorker::Behaviour {
+    if (asked++ == 0) return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, {}, "made-1", {}, {}, Millis(0)});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* status = std::get_if<StatusJob>(&job.operation);
+    if (status == nullptr) return {};
+    if (status->request_id == "request-1") return JobResult(Error{Errc::kNotFound, "no such request", {}, 0});
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, thing("a").dump(), {}});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  const auto polls = worker().asked<StatusJob>();
+  REQUIRE(polls.size() == 2);
+  CHECK(std::get<StatusJob>(polls.back().operation) == StatusJob{"", "made-1"});
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a change that never shows is found out") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    auto result = system.change(job);
+    edit("a", "size", 7);
+    auto& done = std::get<MutationResult>(result);
+    done.properties = thing("a").dump();
+    return result;
+  };
+  const auto failed = apply(stack({box("a", {{"size", 3}})}));
+  CHECK(result_of(failed, "a") == "failed NOT_STABILIZED");
+  CHECK_THAT(message_of(failed, "a"), Contains("/size was declared 3 and is 7"));
+  CHECK(worker().asked<CreateJob>().size() == 1);
+  CHECK(api("resources", {{"drifted", true}})["items"].size() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "what was made is not made again by a coordinator that takes over while it is looked at") {
+  start_discovered();
+  system.knows_keys = false;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    auto result = system.change(job);
+    std::get<MutationResult>(result).properties = R"({"name":"a","size":7})";  // it shows late
+    return result;
+  };
+  const auto id = begin(stack({box("a", {{"size", 3}})}));
+  wait_until([&] { return count() == 1 && !worker().asked<CreateJob>().empty(); });
+  advance(Millis(10));
+  REQUIRE(api("command", {{"command", id}})["state"] == "running");
+  restart();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(worker().asked<CreateJob>().size() == 1);
+  CHECK(count() == 1);
+}
