@@ -210,12 +210,15 @@ TEST_CASE("a running fleet answers, is alone in its data directory, and stops wh
     CHECK(Json::parse(place.muster("workers -o json").out).size() == 2);
     CHECK(place.muster("events --type 'resource.*' --limit 3 -o json").status == 0);
 
-    // A reader that has left is no trouble to talk about.
-    const std::string muster = std::string("'") + std::getenv("MUSTER_BIN_DIR") + "/muster' --data-dir '";
-    const std::string said = place.path("said");
-    CHECK(
-        std::system(("(sleep 0.5; " + muster + place.data().string() + "' resources -o ndjson 2>'" + said + "') | true")
-                        .c_str()) == 0);
+    // A reader that has left is no trouble to talk about: nobody has the other end of this pipe.
+    const std::string said = place.path("said"), pipe = place.path("pipe");
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    const auto resources = std::string("'") + std::getenv("MUSTER_BIN_DIR") + "/muster' --data-dir '" +
+                           place.data().string() + "' resources -o ndjson";
+    const auto script = "exec 3<>'" + pipe + "' 4>'" + pipe + "' 3<&-; " + resources + " >&4 2>'" + said + "'";
+    const int status = std::system(script.c_str());
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 1);
     CHECK(text_of(said).empty());
 
     up.signal(SIGTERM);
