@@ -275,7 +275,8 @@ std::optional<Error> Execution::lost_row(const CommandStep& step) {
   const auto claim = must(s_.store.claim(step.row));
   if (claim && claim->stack != step.stack) {
     return Error{Errc::kConflict,
-                 std::string(row->native_id) + " belongs to stack " + claim->stack + ", as " + claim->name,
+                 std::string(row->native_id) + " belongs to stack " + claim->stack + ", as " + claim->name +
+                     ": declare it in one of them",
                  {},
                  0};
   }

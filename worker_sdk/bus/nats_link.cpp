@@ -25,8 +25,8 @@ constexpr std::int64_t kServerTimeoutMillis = 2000;  // to connect to one server
 constexpr std::int64_t kPingMillis = 5000;
 constexpr int kIoBufferBytes = 128 << 10;
 constexpr int kRecordsPerRead = 8;
-constexpr int kStuckReads = 250;       // some a millisecond, without anything new, until a record's rest has no room
-constexpr int kRoomBytes = 512 << 10;  // for it; the kernel gives what it allows
+constexpr int kStuckReads = 250;  // a millisecond apart: a record that is not whole by then may lack room for its rest
+constexpr int kRoomBytes = 512 << 10;        // to receive in; the kernel gives what it allows
 constexpr unsigned kUnackedMillis = 15'000;  // the kernel breaks a connection off whose peer takes nothing for so long
 
 /// The loop judges silence itself: a connection that the timer thread closes would pull the socket from under read().
