@@ -430,11 +430,13 @@ TEST_CASE("TLS: a trusted server by its name only, and records in parts") {
   auto bus = std::move(NatsBus::connect(options, quiet()).value());
   auto sender = std::move(NatsBus::connect(options, quiet()).value());
   listen(*bus, "a", "q");
-  const std::string large(300'000, 'x');
-  for (int i = 0; i < 20; ++i) {
-    publish(*sender, "a", large);
+  for (int i = 0; i < 60; ++i) {  // a connection each, whose receive buffer has not grown yet
+    const std::string large(100'000 + 10'000 * i, 'x');
+    auto fresh = std::move(NatsBus::connect(options, quiet()).value());
+    listen(*fresh, "b");
+    publish(*sender, "b", large);
     REQUIRE(sender->flush(kPatience));
-    const auto messages = receive(*bus, 1);
+    const auto messages = receive(*fresh, 1);
     REQUIRE(messages.size() == 1);
     CHECK(messages[0].data == large);
   }
