@@ -147,7 +147,7 @@ class Run {
 
   void problem(const TargetRun& target, std::string_view type, std::string_view code, std::string message);
   void fail_scan(TargetRun& target, Scan& scan, const Error& error, const std::string& doing);
-  [[nodiscard]] JsonText identity(const TargetRun& target, const Scan& scan, const ResourceId& id,
+  [[nodiscard]] JsonText identity(const TargetRun& target, std::string_view type, const ResourceId& id,
                                   std::string_view native_id, std::string_view extra) const;
 
   RunServices s_;

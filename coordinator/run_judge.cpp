@@ -176,7 +176,7 @@ void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& defer
   if (auto* entry = scan.index.find_row(row)) entry->seen = entry->moved = true;
   queue_children(scan, row);
   s_.events.emit(target.target.ns, "resource.renamed", old->id.value,
-                 identity(target, scan, old->id, item.native_id, said));
+                 identity(target, scan.type->name, old->id, item.native_id, said));
 }
 
 void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer) {
@@ -219,12 +219,13 @@ void Run::leave(TargetRun& target, RowId row, ResourceState state, std::string_v
   must(s_.store.leave(row, record->managed ? ResourceState::kMissing : state, reason, s_.clock.wall()));
   if (record->managed) s_.drift.gone(*record);
   target.left.insert(row);
-  const auto scan = std::ranges::find_if(target.scans, [&](const auto& s) { return s->row.id == record->scan; });
-  if (scan == target.scans.end()) return;  // a type that this run does not look at goes with its parent all the same
   const bool vanished = state == ResourceState::kVanished;
-  ++(vanished ? (*scan)->counts.missing : (*scan)->counts.filtered);
-  s_.events.emit(target.target.ns, vanished ? "resource.vanished" : "resource.filtered", record->id.value,
-                 identity(target, **scan, record->id, record->native_id, "\"reason\":\"" + std::string(reason) + "\""));
+  const auto scan = std::ranges::find_if(target.scans, [&](const auto& s) { return s->row.id == record->scan; });
+  // A type that this run does not look at goes with its parent all the same.
+  if (scan != target.scans.end()) ++(vanished ? (*scan)->counts.missing : (*scan)->counts.filtered);
+  s_.events.emit(
+      target.target.ns, vanished ? "resource.vanished" : "resource.filtered", record->id.value,
+      identity(target, record->type, record->id, record->native_id, "\"reason\":\"" + std::string(reason) + "\""));
 }
 
 void Run::leave_tree(TargetRun& target, RowId top, ResourceState state, std::string_view reason) {

@@ -23,12 +23,12 @@ std::string below(const Listing& listing) {
 
 }  // namespace
 
-JsonText Run::identity(const TargetRun& target, const Scan& scan, const ResourceId& id, std::string_view native_id,
+JsonText Run::identity(const TargetRun& target, std::string_view type, const ResourceId& id, std::string_view native_id,
                        std::string_view extra) const {
   auto text = JsonObject()
                   .text("id", id.value)
                   .text("target", target.target.name)
-                  .text("type", scan.type->name)
+                  .text("type", type)
                   .text("native_id", native_id)
                   .text("run", row_.id.value)
                   .take();
@@ -291,7 +291,7 @@ void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId par
   }
   ++scan.counts.fresh;
   s_.events.emit(target.target.ns, "resource.discovered", made.id.value,
-                 identity(target, scan, made.id, item.native_id, "\"hash\":\"" + hex(content) + "\""));
+                 identity(target, scan.type->name, made.id, item.native_id, "\"hash\":\"" + hex(content) + "\""));
   queue_children(scan, made.row);
 }
 
@@ -317,7 +317,7 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
     if (entry.content != content) said = record_change(target, scan, *old, item, text, content);
     if (entry.missing) must(s_.store.come_back(entry.row));  // which was told as vanished
     s_.events.emit(target.target.ns, entry.missing ? "resource.discovered" : "resource.changed", old->id.value,
-                   identity(target, scan, old->id, item.native_id, said));
+                   identity(target, scan.type->name, old->id, item.native_id, said));
     ++scan.counts.changed;
     if (entry.managed) s_.drift.judge(must(s_.store.one(entry.row)).value());
   } else {

@@ -92,6 +92,7 @@ TEST_CASE_METHOD(RunsFixture, "children of a type that the run does not look at 
   discover({{"types", {"NS::Box"}}});
   CHECK(state_of("NS::Box", "a") == "vanished");
   CHECK(state_of("NS::Item", "a1") == "vanished");
+  CHECK(resource_events() == Strings{"vanished:a", "vanished:a1"});
 }
 
 TEST_CASE_METHOD(RunsFixture, "a target that is not to be discovered is looked at only when it is named") {
