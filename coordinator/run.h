@@ -140,6 +140,7 @@ class Run {
   void rename(TargetRun& target, Scan& scan, RowId row, const Deferred& deferred);
   void leave(TargetRun& target, RowId row, ResourceState state, std::string_view reason);
   void leave_tree(TargetRun& target, RowId row, ResourceState state, std::string_view reason);
+  void leave_filtered(TargetRun& target);
   void finish_scan(TargetRun& target, Scan& scan);
   void vouch(const TargetRun& target, Scan& scan);
   void finish_target(TargetRun& target);

@@ -249,6 +249,13 @@ void Run::leave_tree(TargetRun& target, RowId top, ResourceState state, std::str
   }
 }
 
+void Run::leave_filtered(TargetRun& target) {
+  for (const auto row : std::exchange(target.to_leave, {})) {
+    const auto record = must(s_.store.one(row));
+    if (record && !record->managed) leave_tree(target, row, ResourceState::kFiltered, "filtered");
+  }
+}
+
 void Run::finish_scan(TargetRun& target, Scan& scan) {
   scan.complete = !scan.listing_failed && scan.counts.errors == 0;
   if (!target.rereads) vouch(target, scan);

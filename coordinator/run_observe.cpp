@@ -339,8 +339,13 @@ std::string Run::record_change(TargetRun& target, Scan& scan, const ResourceReco
 }
 
 void Run::filter_out(TargetRun& target, Scan& scan, const ScanIndex::Entry* entry) {
-  ++scan.counts.filtered;
-  if (entry != nullptr) leave_tree(target, entry->row, ResourceState::kFiltered, "filtered");
+  if (entry == nullptr) {
+    ++scan.counts.filtered;
+  } else if (scan.children.empty()) {
+    leave_tree(target, entry->row, ResourceState::kFiltered, "filtered");
+  } else {
+    target.to_leave.push_back(entry->row);  // what was below it may yet be found elsewhere
+  }
 }
 
 bool Run::remembered_filtered(Scan& scan, const Item& item) {
@@ -348,6 +353,7 @@ bool Run::remembered_filtered(Scan& scan, const Item& item) {
   const auto known = scan.filtered.find(key);
   if (known == scan.filtered.end()) return false;
   known->second.seen = true;
+  if (scan.index.find(key) != nullptr) return false;  // a run that was cut short has not let its row leave
   const bool in_turn = (key.low + scan.row.runs) % kFilteredReadEvery == 0;
   if (in_turn || known->second.listed != hash128(item.uid).low) return false;
   ++scan.counts.filtered;

@@ -25,6 +25,7 @@ struct Run::TargetRun {
   std::optional<std::unordered_set<RowId>> only;  // of a reread: these rows; none: all
   std::vector<std::unique_ptr<Scan>> scans;       // parents before children
   std::unordered_set<RowId> left;                 // rows that left the list in this run
+  std::vector<RowId> to_leave;                    // filtered rows, with what is below them once all is listed
   bool skipped = false;                           // not looked at in this run
 };
 

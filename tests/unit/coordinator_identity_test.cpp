@@ -202,6 +202,15 @@ TEST_CASE_METHOD(IdentityFixture, "what a filter newly excludes leaves as filter
   CHECK(listed("NS::Item") == Strings{"a1", "b1"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "what is below what a filter newly excludes leaves when its type is not looked at") {
+  start_discovered();
+  events();
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  discover({{"types", {"NS::Box"}}});
+  CHECK(state_of("NS::Item", "b1") == "filtered");
+  CHECK(resource_events() == Strings{"filtered:b", "filtered:b1"});
+}
+
 TEST_CASE_METHOD(IdentityFixture, "what was filtered and is kept again is read at each run from then on") {
   system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
   start_discovered();
@@ -275,6 +284,53 @@ TEST_CASE_METHOD(IdentityFixture, "what lies in an object that moves away from a
   CHECK(row("NS::Item", "b1").parent_native_id == "c");
   CHECK(state_of("NS::Part", "part") == "present");
   CHECK(resource_events() == Strings{"filtered:b"});
+}
+
+TEST_CASE_METHOD(IdentityFixture,
+                 "nor does it leave when its old parent is judged before it is seen below the new one") {
+  manifest = test::make_manifest({{"NS::Box", ""}, {"NS::Item", "NS::Box"}, {"NS::Part", "NS::Item"}});
+  system.list_properties = GENERATE(false, true);
+  system.add("NS::Box", {.id = "c", .properties = R"({"kind":"big"})", .uid = "u-c"});
+  system.add("NS::Part", {.id = "part", .parent = "b1"});
+  start_discovered();
+  events();
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  system.thing("NS::Item", "b1").parent = "c";
+  Json types = Json::array();
+  SECTION("when all is looked at") {}
+  SECTION("when its own type is not looked at") {
+    types = {"NS::Item"};
+  }
+  const auto report = discover({{"types", types}});
+  CHECK(report["state"] == "complete");
+  CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
+  CHECK(row("NS::Item", "b1").parent_native_id == "c");
+  CHECK(state_of("NS::Part", "part") == "present");
+  CHECK(resource_events() == Strings{"filtered:b"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "a run that ends before all is listed lets nothing leave by halves") {
+  system.list_properties = false;
+  config.targets[0].filters = {kind_filter(FilterAction::kExclude, "secret")};
+  system.add("NS::Box", {.id = "c", .properties = R"({"kind":"small"})"});
+  system.add("NS::Item", {.id = "c1", .parent = "c"});
+  start_discovered();
+  for (const auto* id : {"b", "c"}) system.thing("NS::Box", id).properties = R"({"kind":"secret"})";
+  bool asked = false;
+  workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* list = std::get_if<ListJob>(&job.operation);
+    if (list == nullptr || job.type != "NS::Item") return {};
+    asked = true;
+    return FakeWorker::Hold{};
+  };
+  api("discover");
+  wait_until([&] { return asked; });
+  advance(Millis(1'000));  // what it has found so far is committed
+  workers[0]->on_job = {};
+  restart();
+  discover();
+  CHECK(listed("NS::Box") == Strings{"a"});
+  CHECK(listed("NS::Item") == Strings{"a1"});
 }
 
 TEST_CASE_METHOD(IdentityFixture, "an object whose change makes a filter exclude it leaves") {
