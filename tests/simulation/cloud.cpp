@@ -1,8 +1,14 @@
 #include "simulation/cloud.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace muster::sim {
+namespace {
+
+const std::vector<std::string> kTypes{"SIM::Box", "SIM::Item", "SIM::Note"};
+
+}  // namespace
 
 std::uint64_t Cloud::Splitmix::next() {
   state += 0x9E3779B97F4A7C15U;
@@ -13,21 +19,25 @@ std::uint64_t Cloud::Splitmix::next() {
 }
 
 void Cloud::add(const std::string& type, const std::string& id, Thing thing) {
+  if (thing.name.empty()) thing.name = id;
   types_[type][id] = std::move(thing);
   ever_.emplace(type, id);
 }
 
-void Cloud::remove(const std::string& type, const std::string& id) {
-  if (types_[type].erase(id) == 0) return;
+void Cloud::count_removal(const std::string& type, const std::string& id) {
   ++removals_[{type, id}];
   if (type != "SIM::Box") return;
-  auto& items = types_["SIM::Item"];
-  for (auto it = items.begin(); it != items.end();) {
-    const bool inside = it->second.parent == id;
-    if (inside) ++removals_[{"SIM::Item", it->first}];
-    it = inside ? items.erase(it) : std::next(it);
+  for (const auto& [item, thing] : types_["SIM::Item"]) {
+    if (thing.parent == id) ++removals_[{"SIM::Item", item}];
   }
   for (const auto& item : left_[id]) ++removals_[{"SIM::Item", item}];
+}
+
+void Cloud::remove(const std::string& type, const std::string& id) {
+  if (types_[type].erase(id) == 0) return;
+  count_removal(type, id);
+  if (type == "SIM::Box")
+    std::erase_if(types_["SIM::Item"], [&](const auto& item) { return item.second.parent == id; });
 }
 
 std::size_t Cloud::removals(const std::string& type, const std::string& id) const {
@@ -45,28 +55,28 @@ void Cloud::populate(std::size_t boxes, std::size_t items_each, std::size_t note
   for (std::size_t b = 0; b < boxes; ++b) {
     const auto box = "box-" + std::to_string(next_id_++);
     add("SIM::Box", box, {});
-    for (std::size_t i = 0; i < items_each; ++i) add("SIM::Item", "item-" + std::to_string(next_id_++), {box, 0});
+    for (std::size_t i = 0; i < items_each; ++i) add("SIM::Item", "item-" + std::to_string(next_id_++), {box});
   }
   for (std::size_t n = 0; n < notes; ++n) add("SIM::Note", "note-" + std::to_string(next_id_++), {});
 }
 
 void Cloud::churn(std::size_t acts) {
-  static const std::string kTypes[] = {"SIM::Box", "SIM::Item", "SIM::Note"};
   for (std::size_t i = 0; i < acts; ++i) {
-    const auto& type = kTypes[random_.below(3)];
+    const auto& type = kTypes.at(random_.below(kTypes.size()));
     const auto id = any(type);
     switch (random_.below(5)) {
       case 0:
-        add(type, "new-" + std::to_string(next_id_++), {type == "SIM::Item" ? any("SIM::Box") : "", 0});
+        add(type, "new-" + std::to_string(next_id_++), {type == "SIM::Item" ? any("SIM::Box") : ""});
         break;
       case 1:
         if (!id.empty()) remove(type, id);
         break;
       case 2:
         if (type == "SIM::Item" && !id.empty() && !types_["SIM::Box"].empty()) {
-          auto& box = types_[type][id].parent;
-          left_[box].insert(id);
-          box = any("SIM::Box");
+          auto& item = types_[type][id];
+          left_[item.parent].insert(id);
+          item.parent = any("SIM::Box");
+          item.has_moved = true;
         }
         break;
       default:
@@ -78,8 +88,60 @@ void Cloud::churn(std::size_t acts) {
   std::erase_if(items, [&](const auto& item) { return !types_["SIM::Box"].contains(item.second.parent); });
 }
 
-Json Cloud::properties(const std::string& type, const std::string& id, const Thing& thing) {
-  Json json{{"name", id}, {"version", thing.version}};
+void Cloud::rename(std::size_t acts) {
+  for (std::size_t i = 0; i < acts; ++i) {
+    const auto& type = kTypes.at(random_.below(kTypes.size()));
+    const auto id = any(type);
+    if (id.empty()) continue;
+    const auto now = "renamed-" + std::to_string(next_id_++);
+    count_removal(type, id);  // who looks for the one when it is the other sees that it is gone
+    add(type, now, std::move(types_[type].extract(id).mapped()));
+    if (type != "SIM::Box") continue;
+    for (auto& [item, thing] : types_["SIM::Item"]) {
+      if (thing.parent != id) continue;
+      thing.parent = now;
+      left_[id].insert(item);
+    }
+  }
+}
+
+void Cloud::succeed(std::size_t acts) {
+  for (std::size_t i = 0; i < acts; ++i) {
+    const auto& type = kTypes.at(random_.below(kTypes.size()));
+    const auto id = any(type);
+    if (id.empty()) continue;
+    const auto parent = types_[type][id].parent;
+    remove(type, id);
+    add(type, id, {parent, 0, "successor-" + std::to_string(next_id_++)});
+  }
+}
+
+void Cloud::filter() {
+  filters_.clear();
+  if (random_.below(4) == 0) return;
+  left_out_version_ = static_cast<int>(random_.below(3));
+  MatchFilter filter;
+  for (const auto& type : kTypes) {
+    if (random_.below(2) == 0) filter.types.push_back(type);
+  }
+  if (filter.types.empty()) filter.types.emplace_back("SIM::Box");
+  filter.conditions.emplace_back(PropertyMatch{"$.version", MatchOp::kEq, std::to_string(left_out_version_)});
+  filters_.push_back(std::move(filter));
+}
+
+bool Cloud::left_out(const std::string& type, const Thing& thing) const {
+  return !filters_.empty() && thing.version == left_out_version_ &&
+         std::ranges::count(filters_.front().types, type) > 0;
+}
+
+Cloud::Kept Cloud::kept(const std::string& type, const Thing& thing) const {
+  if (left_out(type, thing)) return Kept::kNo;
+  if (type != "SIM::Item" || !left_out("SIM::Box", types_.at("SIM::Box").at(thing.parent))) return Kept::kYes;
+  return thing.has_moved ? Kept::kUnknown : Kept::kNo;
+}
+
+Json Cloud::properties(const std::string& type, const Thing& thing) {
+  Json json{{"name", thing.name}, {"version", thing.version}};
   if (type == "SIM::Item") json["box"] = thing.parent;
   return json;
 }
@@ -97,9 +159,9 @@ PluginInfo Cloud::plugin_info(const std::string& version) {
 
 void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const {
   const auto trouble = [&random, &weather] { return weather.trouble_of_read(random); };
-  plugin.inspect([&random, &weather](const InspectRequest&, JobContext&) -> Result<Inspection> {
+  plugin.inspect([this, &random, &weather](const InspectRequest&, JobContext&) -> Result<Inspection> {
     if (auto error = weather.trouble(random)) return *error;
-    return Inspection{"sim-1", {}, {}};
+    return Inspection{"sim-1", filters_, {}};
   });
   for (const auto& [name, things] : types_) {
     TypeInfo info;
@@ -119,8 +181,8 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
           page.next_page_token = page.items.back().native_id;
           break;
         }
-        Resource resource{it->first, {}, "uid-" + it->first};
-        if (name == "SIM::Box") resource.properties = properties(name, it->first, it->second);
+        Resource resource{it->first, {}, "uid-" + it->second.name};
+        if (name == "SIM::Box") resource.properties = properties(name, it->second);
         page.items.push_back(std::move(resource));
       }
       return page;
@@ -129,7 +191,7 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
       if (auto error = trouble()) return *error;
       const auto it = all->find(request.native_id);
       if (it == all->end()) return not_found();
-      return Resource{it->first, properties(name, it->first, it->second), "uid-" + it->first};
+      return Resource{it->first, properties(name, it->second), "uid-" + it->second.name};
     };
     plugin.type(std::move(info)).list(std::move(list)).read(std::move(read));
   }

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "muster/worker.h"
 #include "simulation/weather.h"
@@ -12,7 +13,7 @@ namespace muster::sim {
 
 /// The truth of a simulation: what exists in the system behind the target, changed by the test alone. Served by a real
 /// Plugin of namespace SIM: SIM::Box (listed with properties), SIM::Item below boxes (ids only, so each is read),
-/// SIM::Note (ids only).
+/// SIM::Note (ids only). It gives filters that keep things of some types and versions out of the inventory.
 class Cloud {
  public:
   explicit Cloud(std::uint64_t seed) : random_(seed) {}
@@ -20,12 +21,20 @@ class Cloud {
   struct Thing {
     std::string parent;  // native id of the box of an item
     int version = 0;
+    std::string name = {};  // the id that it had first
+    bool has_moved = false;
   };
   using Things = std::map<std::string, Thing>;
 
   void populate(std::size_t boxes, std::size_t items_each, std::size_t notes);
   /// Adds, changes, moves and removes things at random.
   void churn(std::size_t acts);
+  /// Gives some things another id, with what lies in them.
+  void rename(std::size_t acts);
+  /// Puts others in the place of some things, under their ids.
+  void succeed(std::size_t acts);
+  /// What the filters leave out from now on: things of one version, of some types.
+  void filter();
 
   [[nodiscard]] const std::map<std::string, Things>& types() const { return types_; }
   /// Whether a thing of that type and id has ever existed.
@@ -33,7 +42,13 @@ class Cloud {
   /// How often a thing was removed, or a box that it had lain in: who has looked into its new box before it was there
   /// tells it as gone with the old one. It cannot have vanished more often.
   [[nodiscard]] std::size_t removals(const std::string& type, const std::string& id) const;
-  [[nodiscard]] static Json properties(const std::string& type, const std::string& id, const Thing& thing);
+  [[nodiscard]] static Json properties(const std::string& type, const Thing& thing);
+  enum class Kept : std::uint8_t {
+    kYes,
+    kNo,
+    kUnknown  // moved into a box that is left out: its listing would say so, and nobody asks for that
+  };
+  [[nodiscard]] Kept kept(const std::string& type, const Thing& thing) const;
 
   /// A plugin that serves this cloud, as well as the weather lets it.
   void serve(Plugin& plugin, Random& random, const Weather& weather) const;
@@ -42,7 +57,10 @@ class Cloud {
  private:
   void add(const std::string& type, const std::string& id, Thing thing);
   void remove(const std::string& type, const std::string& id);
+  /// What lies in a box, or has lain there, is told as gone with it.
+  void count_removal(const std::string& type, const std::string& id);
   std::string any(const std::string& type);
+  [[nodiscard]] bool left_out(const std::string& type, const Thing& thing) const;
 
   struct Splitmix final : Random {
     explicit Splitmix(std::uint64_t seed) : state(seed) {}
@@ -55,6 +73,8 @@ class Cloud {
   std::map<std::pair<std::string, std::string>, std::size_t> removals_;  // by type and id
   std::map<std::string, std::set<std::string>> left_;                    // by box: items that have lain in it
   std::size_t next_id_ = 0;
+  std::vector<MatchFilter> filters_;
+  int left_out_version_ = 0;  // by `filters_`, of their types
 };
 
 }  // namespace muster::sim

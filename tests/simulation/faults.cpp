@@ -35,6 +35,14 @@ Faults draw_faults(Random& random) {
   return faults;
 }
 
+void draw_later_faults(Faults& faults, Random& random) {
+  const auto chance = [&](std::uint64_t percent) { return random.below(100) < percent; };
+  if (chance(30)) faults.renames = 1 + static_cast<int>(random.below(3));
+  if (chance(20)) faults.successors = 1 + static_cast<int>(random.below(2));
+  if (chance(30)) faults.filters = 1 + static_cast<int>(random.below(3));
+  if (chance(30)) faults.narrow_looks = 1 + static_cast<int>(random.below(4));
+}
+
 std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& without) {
   std::vector<std::string> there;
   const auto part = [&](const char* name, auto& fault) {
@@ -68,6 +76,10 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("slow-disk", faults.slow_disk);
   part("mixed-versions", faults.mixed_versions);
   part("liars", faults.liars);
+  part("renames", faults.renames);
+  part("successors", faults.successors);
+  part("filters", faults.filters);
+  part("narrow-looks", faults.narrow_looks);
   return there;
 }
 
@@ -105,6 +117,18 @@ Plan plan_faults(const Faults& faults, TimePoint now, Random& random) {
   pairs(faults.outages, Kind::kOutage, Kind::kOutageEnds, 1);
   pairs(faults.throttlings, Kind::kThrottling, Kind::kThrottlingEnds, 1);
   return plan;
+}
+
+void plan_later_faults(const Faults& faults, TimePoint now, Random& random, Plan& plan) {
+  using Kind = Act::Kind;
+  const auto add = [&](int times, Kind kind, std::size_t whom) {
+    for (int i = 0; i < times; ++i) plan.emplace(now + Millis(random.below(17'000)), Act{kind, random.below(whom)});
+  };
+  add(faults.renames, Kind::kRename, 1);
+  add(faults.successors, Kind::kSucceed, 1);
+  add(faults.filters, Kind::kFilter, 1);
+  add(faults.filters + faults.renames, Kind::kTrigger, 1);
+  add(faults.narrow_looks, Kind::kNarrowLook, 5);
 }
 
 }  // namespace muster::sim

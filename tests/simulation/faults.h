@@ -35,6 +35,10 @@ struct Faults {
   Millis slow_disk{0};          // a worker waits for its disk before it acts, at most
   int mixed_versions = 0;       // 1: workers have one of two manifests
   int liars = 0;                // 1: one of the workers breaks the protocol
+  int renames = 0;              // of things, which have other ids then
+  int successors = 0;           // times in which other things take the places of some, under their ids
+  int filters = 0;              // times in which the cloud has other filters than before
+  int narrow_looks = 0;         // runs that look at one type
 };
 
 inline constexpr std::size_t kWorkers = 3;     // from the start
@@ -66,7 +70,11 @@ struct Act {
     kOutageEnds,
     kThrottling,
     kThrottlingEnds,
-    kWish
+    kWish,
+    kRename,
+    kSucceed,
+    kFilter,
+    kNarrowLook
   };
   Kind kind;
   std::size_t who = 0;  // a process, a disk, a wish; of a partition one bit for each process that is cut off
@@ -74,9 +82,14 @@ struct Act {
 using Plan = std::multimap<TimePoint, Act>;
 
 Faults draw_faults(Random& random);
+/// Those that came later, from a seed of their own, so that what a seed without them gives has stayed.
+void draw_later_faults(Faults& faults, Random& random);
 /// Takes the parts in `without` out of the faults. Returns the names of all that were there.
 std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& without);
 /// When what happens, of what happens at a time.
 Plan plan_faults(const Faults& faults, TimePoint now, Random& random);
+void plan_later_faults(const Faults& faults, TimePoint now, Random& random, Plan& plan);
+/// Names of the parts that they are.
+inline const std::set<std::string> kLaterFaults{"renames", "successors", "filters", "narrow-looks"};
 
 }  // namespace muster::sim

@@ -58,8 +58,11 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   workers_.resize(kMaxWorkers);
   stopped_until_.resize(kMaxWorkers + 1);
   faults_ = draw_faults(random_);
+  SeededRandom later(seed ^ 0x1A7E5U);
+  draw_later_faults(faults_, later);
   parts_ = leave_out(faults_, without);
   plan_ = plan_faults(faults_, clock_.now(), random_);
+  plan_later_faults(faults_, clock_.now(), later, plan_);
   weather_.error_rate = faults_.error_rate;
   SeededRandom wishing(seed ^ 0x315711U);
   wishes_ = draw_wishes(wishing);
@@ -258,6 +261,20 @@ void Fleet::perform(const Act& act) {
     case Act::Kind::kWish:
       make(wishes_[act.who]);
       break;
+    case Act::Kind::kRename:
+      cloud_.rename(1 + random_.below(4));
+      break;
+    case Act::Kind::kSucceed:
+      cloud_.succeed(1 + random_.below(4));
+      break;
+    case Act::Kind::kFilter:
+      cloud_.filter();
+      break;
+    case Act::Kind::kNarrowLook: {
+      static const std::vector<std::string> kTypes{"SIM::Box", "SIM::Item", "SIM::Note", "SIM::Object", "SIM::Named"};
+      ask("discover", {{"api", 1}, {"types", {kTypes.at(act.who)}}});
+      break;
+    }
   }
 }
 
@@ -337,12 +354,18 @@ bool Fleet::results_taken() const {
 
 Fleet::Fault Fleet::look() {
   // The errors of the plugin stay: they are retried like any other. A run that one of them made partial is repeated.
-  for (int attempt = 0; attempt < 20; ++attempt) {
+  // What was left out by a filter once is read again in one of 16 runs.
+  int until_all_is_read = faults_.filters > 0 ? 16 : 0;
+  for (int attempt = 0; attempt < 40; ++attempt) {
     const auto before = must(store_->runs({}, 1)).front().id;
     trigger();
     const auto ended = [&] { return must(store_->runs({}, 1)).front().id != before && all_ended(); };
     if (auto fault = pass(ended, kLimit, "the end of the last run")) return fault;
-    if (must(store_->runs({}, 1)).front().state == "complete") return check_inventory();
+    if (must(store_->runs({}, 1)).front().state == "complete") {
+      auto fault = check_inventory();
+      if (!fault || --until_all_is_read < 0) return fault;
+      continue;
+    }
     const auto later = clock_.now() + Millis(2000);  // there may be no worker yet
     if (auto fault = pass([&] { return clock_.now() >= later; }, kLimit, "two seconds")) return fault;
   }
