@@ -143,14 +143,18 @@ Fleet::Fault Fleet::check_told() {
 }
 
 Fleet::Fault Fleet::check_inventory() {
-  std::map<std::string, std::map<std::string, std::string>> rows;
+  struct Row {
+    std::string properties, parent;
+  };
+  std::map<std::string, std::map<std::string, Row>> rows;
   Fault fault;
   ResourceQuery query;
   query.limit = 1'000'000;
   must(store_->query(query, [&](const ResourceView& row) {
     const std::string type(row.type), id(row.native_id);
     if (row.managed && row.state == ResourceState::kMissing) return true;  // it is told as gone
-    if (!rows[type].emplace(id, row.properties).second) fault = "doubled: " + type + " " + id;
+    if (!rows[type].emplace(id, Row{std::string(row.properties), std::string(row.parent_native_id)}).second)
+      fault = "doubled: " + type + " " + id;
     if (!cloud_.ever(type, id) && !objects_.ever(type, id)) fault = "invented: " + type + " " + id;
     if (row.state != ResourceState::kPresent) fault = "stale after a complete run: " + type + " " + id;
     return true;
@@ -159,8 +163,8 @@ Fleet::Fault Fleet::check_inventory() {
   const auto compare = [&](const std::string& type, const std::string& id, const std::string& truth) -> Fault {
     const auto row = rows[type].find(id);
     if (row == rows[type].end()) return "lost: " + type + " " + id;
-    if (row->second != truth) {
-      return "wrong: " + type + " " + id + " is " + truth + ", the inventory has " + row->second;
+    if (row->second.properties != truth) {
+      return "wrong: " + type + " " + id + " is " + truth + ", the inventory has " + row->second.properties;
     }
     rows[type].erase(row);
     return std::nullopt;
@@ -170,6 +174,10 @@ Fleet::Fault Fleet::check_inventory() {
       const auto kept = cloud_.kept(type, thing);
       const bool listed = kept == Cloud::Kept::kYes || (kept == Cloud::Kept::kUnknown && rows[type].contains(id));
       if (!listed) continue;
+      if (kept == Cloud::Kept::kYes && rows[type].contains(id) && rows[type][id].parent != thing.parent) {
+        return "misplaced: " + type + " " + id + " is in '" + thing.parent + "', not in '" + rows[type][id].parent +
+               "'";
+      }
       if (auto wrong = compare(type, id, Cloud::properties(type, thing).dump())) return wrong;
     }
   }

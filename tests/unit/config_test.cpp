@@ -202,7 +202,7 @@ TEST_CASE("every mistake is told with its place") {
       {"workers: [{plugin: fs, allow: {files: [@run]}}]\n",
        "workers[0].allow.files[0]: expected an absolute directory, found `run`"},
       {"discovery: {interval: @5 minutes}\n", "discovery.interval: expected a duration like 250ms, 10s, 5m, 1h or 7d"},
-      {"discovery: {interval: @10ms}\n", "discovery.interval: expected 0s (off) or at least 1s, found `10ms`"},
+      {"discovery: {interval: @10ms}\n", "discovery.interval: expected 0s (off) or at least 100ms, found `10ms`"},
       {"nats: {url: @'http://x'}\n",
        "nats.url: expected nats://host:port or tls://host:port (several: with commas), found `http://x`"},
       {"nats: {tls: @{cert: /c}}\n", "nats.tls: `cert` and `key` belong together"},
