@@ -11,6 +11,7 @@
 namespace muster {
 namespace {
 
+constexpr Millis kShortestInterval{100};
 constexpr Millis kLongestInterval{365LL * 24 * 3600 * 1000};
 
 bool empty_text(const YamlNode& node) {
@@ -40,8 +41,8 @@ YamlReader::Handler interval_handler(YamlReader& yaml, Millis& out) {
   return [&yaml, &out](const YamlNode& node) {
     Millis value = out;
     yaml.duration(value, Millis{0}, kLongestInterval, "a duration up to 365d")(node);
-    if (value.count() > 0 && value < Millis{1000}) {
-      yaml.mistake(node, "expected 0s (off) or at least 1s, found " + shown(node.text));
+    if (value.count() > 0 && value < kShortestInterval) {
+      yaml.mistake(node, "expected 0s (off) or at least 100ms, found " + shown(node.text));
     } else {
       out = value;
     }
