@@ -275,9 +275,11 @@ void Run::vouch(const TargetRun& target, Scan& scan) {
       if (!entry.seen && !entry.stale && !target.left.contains(entry.row)) must(s_.store.set_stale(entry.row, true));
     }
   }
+  if (scan.complete) {  // with errors, some rows may not have been judged by these filters
+    scan.row.last_complete = s_.clock.wall();
+    scan.row.filters = target.filters.version();
+  }
   if (scan.listing_failed) return;
-  scan.row.last_complete = s_.clock.wall();
-  scan.row.filters = target.filters.version();
   for (const auto& [id, filtered] : scan.filtered) {
     if (!filtered.seen) must(s_.store.drop_filtered(scan.row.id, id));
   }

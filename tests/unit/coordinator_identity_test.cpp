@@ -211,6 +211,22 @@ TEST_CASE_METHOD(IdentityFixture, "what is below what a filter newly excludes le
   CHECK(resource_events() == Strings{"filtered:b", "filtered:b1"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "what new filters have not judged, for it could not be read, they judge later") {
+  config.retry.attempts = 1;
+  start_discovered();
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr || job.type != "NS::Box") return {};
+    return JobResult(Error{Errc::kAccessDenied, "no", {}, 0});
+  };
+  CHECK(discover()["state"] == "partial");
+  CHECK(listed("NS::Box") == Strings{"a", "b"});
+  workers[0]->on_job = {};
+  discover();
+  CHECK(listed("NS::Box") == Strings{"a"});
+}
+
 TEST_CASE_METHOD(IdentityFixture, "what was filtered and is kept again is read at each run from then on") {
   system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
   start_discovered();
