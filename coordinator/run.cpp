@@ -273,8 +273,11 @@ void Run::advance_target(TargetRun& target, TimePoint now) {
   const auto has_room = [&] { return s_.dispatcher.has_room(target.lane); };
   bool listed = true;
   for (auto& scan : target.scans) {
-    while (has_room() && (target.rereads ? reread_more(target, *scan, now) : list_more(target, *scan, now))) {
-    }
+    const auto more = [&] { return target.rereads ? reread_more(target, *scan, now) : list_more(target, *scan, now); };
+    do {
+      while (has_room() && more()) {
+      }
+    } while (scan->received() && replace_taken(target, *scan));  // which may have something below it
     listed = listed && scan->listed() && (!target.rereads || scan->next_known == scan->index.entries().size());
   }
   // An id may have moved below another parent: nothing is judged before everything is listed.

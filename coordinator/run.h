@@ -102,6 +102,15 @@ class Run {
   bool note_listed(TargetRun& target, Scan& scan, const Item& item);
   enum class Seen : std::uint8_t { kKept, kFiltered, kRefused };
   Seen observe(TargetRun& target, Scan& scan, const Item& item, RowId parent);
+  /// For an id that is another object's than the store has it; whether the observation waits or is settled with that.
+  bool observe_successor(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, bool indexed, const Item& item,
+                         RowId parent);
+  void observe_released(TargetRun& target, Scan& scan);
+  /// Nothing more of this type comes: what has lost its id to another, and was not found elsewhere, is gone. False:
+  /// there was none.
+  bool replace_taken(TargetRun& target, Scan& scan);
+  /// Known objects that were to be read again are not what they were: only a listing tells what became of them.
+  void list_again(const TargetRun& target);
   [[nodiscard]] std::optional<ScanIndex::Entry> written_entry(const Scan& scan, std::string_view native_id);
   /// An id that the store does not have: new, or the new name of something that it has.
   void observe_unknown(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,

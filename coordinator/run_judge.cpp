@@ -151,10 +151,11 @@ void Run::take_old_id(TargetRun& target, Scan& scan, RowId row, const std::strin
 void Run::resolve(TargetRun& target, Scan& scan, RowId row, OldId old) {
   const auto deferred = std::move(scan.deferred.extract(row).mapped());
   for (std::size_t i = 0; i < deferred.size(); ++i) {
+    const auto& item = deferred[i].item;
+    if (s_.writes.outdates(deferred[i].position, scan.row.id, item.native_id)) continue;
     if (old == OldId::kGone && i == 0) {
       rename(target, scan, row, deferred[i]);
     } else {
-      const auto& item = deferred[i].item;
       parsed_ = {};
       observe_new(target, scan, item, deferred[i].parent, item.properties, hash128(item.properties));
     }
@@ -173,7 +174,10 @@ void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& defer
     said += "," + record_change(target, scan, *old, item, item.properties, hash128(item.properties));
   }
   ++scan.counts.renamed;
-  if (auto* entry = scan.index.find_row(row)) entry->seen = entry->moved = true;
+  if (auto* entry = scan.index.find_row(row)) {
+    if (entry->seen) scan.fresh.insert(entry->key);  // the id that it had was listed, and is another's
+    entry->seen = entry->observed = entry->moved = true;
+  }
   queue_children(scan, row);
   s_.events.emit(target.target.ns, "resource.renamed", old->id.value,
                  identity(target, scan.type->name, old->id, item.native_id, said));
@@ -264,6 +268,7 @@ void Run::finish_scan(TargetRun& target, Scan& scan) {
   scan.index.clear();
   scan.fresh = {};
   scan.filtered = {};
+  scan.successors.clear();
   scan.phase = Scan::Phase::kDone;
 }
 

@@ -70,6 +70,7 @@ void Run::take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing
       observe(target, scan, item, listing->parent.row);
     }
   }
+  observe_released(target, scan);
   if (page->next_page_token.empty()) return;
   listing->barren_pages = barren ? listing->barren_pages + 1 : 0;
   if (listing->barren_pages >= kMaxBarrenPages) {
@@ -128,10 +129,7 @@ void Run::take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> ask
     if (error.code == Errc::kNotFound && target.rereads) {
       const auto* entry = scan.index.find(hash128(asked[i].native_id));
       const bool known = entry == nullptr || entry->missing;
-      if (known || s_.writes.outdates(position_, scan.row.id, asked[i].native_id)) continue;
-      if (follow_up_.empty() || follow_up_.back().targets.front() != target.target.name) {
-        follow_up_.push_back({{target.target.name}, {}});
-      }
+      if (!known && !s_.writes.outdates(position_, scan.row.id, asked[i].native_id)) list_again(target);
       continue;
     }
     if (error.code == Errc::kNotFound) {  // it went away after it was listed
@@ -147,6 +145,7 @@ void Run::take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> ask
     ++scan.counts.errors;
     problem(target, scan.type->name, errc_name(error.code), "reading " + asked[i].native_id + ": " + error.message);
   }
+  observe_released(target, scan);
 }
 
 bool Run::again(const TargetRun& target, const Error& error, int& failures) const {
@@ -210,6 +209,17 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
   }
   // Left with its parent earlier in this run, and found again: below another one, or below what took its place.
   if (entry != nullptr && target.left.contains(entry->row)) entry = nullptr;
+  const auto uid = uid_hash(item.uid);
+  if (entry != nullptr && entry->uid != 0 && uid != 0 && entry->uid != uid) {
+    if (entry->managed) {
+      must(s_.store.set_uid(entry->row, item.uid));  // whatever it is now is what was declared under this id
+    } else if (observe_successor(target, scan, *entry, !written, item, parent)) {
+      return Seen::kKept;
+    } else {
+      entry = nullptr;
+    }
+  }
+  if (entry != nullptr) entry->observed = true;
   auto content = hash128(item.properties);
   if (entry != nullptr && entry->content == content && (scan.same_filters || entry->managed)) {
     observe_known(target, scan, *entry, item, parent, item.properties, content);
@@ -251,6 +261,52 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
   return Seen::kKept;
 }
 
+bool Run::observe_successor(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, bool indexed, const Item& item,
+                            RowId parent) {
+  if (target.rereads) {
+    list_again(target);
+    return true;
+  }
+  if (scan.deferred.contains(entry.row)) {
+    resolve(target, scan, entry.row, OldId::kGone);
+    const auto* old = scan.index.find_row(entry.row);
+    if (old != nullptr && old->moved) return false;
+  }
+  if (!indexed || scan.phase != Scan::Phase::kListing || scan.successors.size() >= kMaxDeferred) {
+    leave_tree(target, entry.row, ResourceState::kVanished, "replaced");
+    return false;
+  }
+  scan.successors.emplace(entry.row, Deferred{item, parent, position_});
+  return true;
+}
+
+void Run::observe_released(TargetRun& target, Scan& scan) {
+  const auto position = position_;
+  while (!scan.released.empty()) {
+    const auto next = std::move(scan.released.back());
+    scan.released.pop_back();
+    position_ = next.position;
+    observe(target, scan, next.item, next.parent);
+  }
+  position_ = position;
+}
+
+bool Run::replace_taken(TargetRun& target, Scan& scan) {
+  if (scan.successors.empty()) return false;
+  while (!scan.successors.empty()) {
+    auto taken = scan.successors.extract(scan.successors.begin());
+    leave_tree(target, taken.key(), ResourceState::kVanished, "replaced");
+    scan.released.push_back(std::move(taken.mapped()));
+    observe_released(target, scan);
+  }
+  return true;
+}
+
+void Run::list_again(const TargetRun& target) {
+  if (!follow_up_.empty() && follow_up_.back().targets.front() == target.target.name) return;
+  follow_up_.push_back({{target.target.name}, {}});
+}
+
 /// What the store has of an object that a command has written since the index was loaded, if it is listed.
 std::optional<ScanIndex::Entry> Run::written_entry(const Scan& scan, std::string_view native_id) {
   const auto row = must(s_.store.find(scan.row.id, native_id));
@@ -270,15 +326,21 @@ std::optional<ScanIndex::Entry> Run::written_entry(const Scan& scan, std::string
 
 void Run::observe_unknown(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
                           const Hash128& content) {
-  const auto* old = scan.index.find_uid(uid_hash(item.uid));
+  auto* old = scan.index.find_uid(uid_hash(item.uid));
   if (old == nullptr || target.left.contains(old->row)) {
     observe_new(target, scan, item, parent, text, content);
+    return;
+  }
+  Deferred renamed{{item.native_id, item.uid, JsonText(text)}, parent, position_};
+  if (auto taken = scan.successors.extract(old->row)) {
+    scan.released.push_back(std::move(taken.mapped()));
+    rename(target, scan, old->row, renamed);
     return;
   }
   // Perhaps renamed: known when the old id proves to be gone.
   auto& waiting = scan.deferred[old->row];
   if (waiting.empty()) scan.old_ids.push_back({old->row, 0});
-  waiting.push_back({{item.native_id, item.uid, JsonText(text)}, parent});
+  waiting.push_back(std::move(renamed));
 }
 
 void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
@@ -297,19 +359,6 @@ void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId par
 
 void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, const Item& item, RowId parent,
                         std::string_view text, const Hash128& content) {
-  const auto uid = uid_hash(item.uid);
-  const bool another = entry.uid != 0 && uid != 0 && entry.uid != uid;
-  if (another && entry.managed) {
-    must(s_.store.set_uid(entry.row, item.uid));  // whatever it is now is what was declared under this id
-  } else if (another) {
-    if (scan.deferred.contains(entry.row)) {
-      resolve(target, scan, entry.row, OldId::kGone);
-    } else {
-      leave_tree(target, entry.row, ResourceState::kVanished, "replaced");
-    }
-    observe_unknown(target, scan, item, parent, text, content);
-    return;
-  }
   if (entry.content != content || entry.missing) {
     const auto old = must(s_.store.one(entry.row));
     if (!old) throw StoreFailure({Errc::kStoreUnavailable, "row " + std::to_string(entry.row) + " is gone", {}, 0});
@@ -323,7 +372,7 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
   } else {
     ++scan.counts.unchanged;
     if (entry.stale) must(s_.store.set_stale(entry.row, false));
-    if (entry.uid == 0 && uid != 0) must(s_.store.set_uid(entry.row, item.uid));
+    if (entry.uid == 0 && !item.uid.empty()) must(s_.store.set_uid(entry.row, item.uid));
   }
   if (entry.parent != parent) must(s_.store.reparent(entry.row, parent));
   queue_children(scan, entry.row);

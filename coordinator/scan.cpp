@@ -32,7 +32,7 @@ ScanIndex::Entry* ScanIndex::find_uid(std::uint64_t uid) {
   }
   auto it = std::ranges::lower_bound(uids_, uid, {}, &std::pair<std::uint64_t, std::size_t>::first);
   for (; it != uids_.end() && it->first == uid; ++it) {
-    if (!entries_[it->second].seen) return &entries_[it->second];
+    if (!entries_[it->second].observed) return &entries_[it->second];
   }
   return nullptr;
 }
@@ -48,10 +48,14 @@ ScanIndex::Entry* ScanIndex::find_row(RowId row) {
   return it != rows_.end() && it->first == row ? &entries_[it->second] : nullptr;
 }
 
-bool Scan::listed() const {
+bool Scan::received() const {
   const bool parents_known = parent == nullptr || parent == this ? begun : parent->listed();
   return parents_known && (parent == nullptr || parent->parents.empty()) && lists == 0 && reads == 0 &&
          next_pages.empty() && to_read.empty() && deferred.empty();
+}
+
+bool Scan::listed() const {
+  return received() && successors.empty();
 }
 
 }  // namespace muster

@@ -25,14 +25,15 @@ struct HashOfHash128 {
 class ScanIndex {
  public:
   struct Entry : IndexEntry {
-    bool seen = false;   // listed, or otherwise known to be there, in this run
-    bool moved = false;  // renamed in this run: `key` is of the id that it had
+    bool seen = false;      // its id was listed, or is otherwise known to be there, in this run
+    bool observed = false;  // and that it is the object itself
+    bool moved = false;     // renamed in this run: `key` is of the id that it had
   };
 
   void load(Store& store, RowId scan);
   /// The entry that has the id now.
   [[nodiscard]] Entry* find(const Hash128& key);
-  /// An entry of that uid that has not been seen yet; none for uid 0.
+  /// An entry of that uid that has not been observed yet; none for uid 0.
   [[nodiscard]] Entry* find_uid(std::uint64_t uid);
   [[nodiscard]] Entry* find_row(RowId row);
   [[nodiscard]] std::vector<Entry>& entries() { return entries_; }
@@ -65,7 +66,7 @@ struct ScanCounts {
                 skipped = 0, renamed = 0;
 };
 
-inline constexpr std::size_t kMaxDeferred = 10'000;  // ids that may be renamed, before listing pauses
+inline constexpr std::size_t kMaxDeferred = 10'000;  // ids that may be renamed, or that others have taken
 
 struct PendingRead {
   std::string native_id;
@@ -86,10 +87,12 @@ struct PendingConfirmation {
   int failures = 0;
 };
 
-/// An id that is new, of an object that the store knows under another id: renamed, if the old id proves to be gone.
+/// An observation that waits: of an id that is new, of an object that the store knows under another id (renamed, if the
+/// old id proves to be gone), or of an object under an id that the store knows as another's, which may have moved.
 struct Deferred {
   Item item;
   RowId parent = 0;
+  std::uint64_t position = 0;  // of WriteLog
 };
 
 /// The scan of one type in one target during one run.
@@ -111,6 +114,8 @@ struct Scan {
   std::deque<PendingRead> to_read;
   std::map<RowId, std::vector<Deferred>> deferred;  // by the row of the old id
   std::deque<PendingConfirmation> old_ids;          // of `deferred`, to be asked for
+  std::map<RowId, Deferred> successors;             // what has taken an id, by the row that had it
+  std::vector<Deferred> released;                   // successors of what was found under another id
   std::deque<PendingConfirmation> to_confirm;
   std::unordered_map<Hash128, FilteredId, HashOfHash128> filtered;  // by id, for types that are read
   std::size_t next_known = 0;                                       // of the index, to be read again
@@ -125,6 +130,8 @@ struct Scan {
   bool told_unread = false;  // that the plugin gives some
   ScanCounts counts;
 
+  /// No more ids of this type are on their way.
+  [[nodiscard]] bool received() const;
   /// All ids of this type are known and read.
   [[nodiscard]] bool listed() const;
 };

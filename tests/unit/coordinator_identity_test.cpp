@@ -73,6 +73,52 @@ TEST_CASE_METHOD(IdentityFixture, "two ids with one uid that are both there are 
   CHECK(resource_events() == Strings{"discovered:link"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "objects whose ids move on in a row are what they were") {
+  system.list_properties = GENERATE(false, true);
+  const bool backwards = GENERATE(false, true);
+  start_discovered();
+  events();
+  const auto a = row("NS::Box", "a").id;
+  const auto b = row("NS::Box", "b").id;
+  system.things["NS::Box"] = {{.id = "a", .uid = "u-new"}, {.id = "b", .uid = "u-a"}, {.id = "c", .uid = "u-b"}};
+  if (backwards) std::ranges::reverse(system.things["NS::Box"]);
+  system.thing("NS::Item", "a1").parent = "b";
+  system.thing("NS::Item", "b1").parent = "c";
+  CHECK(discover()["state"] == "complete");
+  CHECK(row("NS::Box", "b").id == a);
+  CHECK(row("NS::Box", "c").id == b);
+  CHECK(row("NS::Item", "a1").parent_native_id == "b");
+  CHECK(resource_events() == Strings{"discovered:a", "renamed:b", "renamed:c"});
+  system.things["NS::Box"].push_back({.id = "a", .uid = "u-other"});  // listed twice
+  discover();
+  CHECK(listed("NS::Box") == Strings{"a", "b", "c"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what takes the id of a renamed object may be filtered, or have something below it") {
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "secret")};
+  start_discovered();
+  events();
+  const auto before = row("NS::Box", "a").id;
+  system.thing("NS::Box", "a").id = "z";
+  system.thing("NS::Item", "a1").parent = "z";
+  SECTION("filtered") {
+    system.things["NS::Box"].insert(system.things["NS::Box"].begin(),
+                                    {.id = "a", .properties = R"({"kind":"secret"})", .uid = "u-new"});
+    const auto report = discover();
+    CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
+    CHECK(resource_events() == Strings{"renamed:z"});
+  }
+  SECTION("with something below it") {
+    system.things["NS::Box"].insert(system.things["NS::Box"].begin(), {.id = "a", .uid = "u-new"});
+    system.add("NS::Item", {.id = "a2", .parent = "a"});
+    discover();
+    CHECK(row("NS::Item", "a2").parent_native_id == "a");
+    CHECK(resource_events() == Strings{"discovered:a", "discovered:a2", "renamed:z"});
+  }
+  CHECK(row("NS::Box", "z").id == before);
+  CHECK(row("NS::Item", "a1").parent_native_id == "z");
+}
+
 TEST_CASE_METHOD(IdentityFixture, "a renamed object takes the id of one that vanished long ago") {
   system.add("NS::Box", {.id = "z", .uid = "u-z"});
   start_discovered();

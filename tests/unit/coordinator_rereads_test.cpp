@@ -133,6 +133,21 @@ TEST_CASE_METHOD(RereadsFixture, "what drift does not find is judged by a listin
   CHECK(listed("NS::Box") == Strings{"z"});
 }
 
+TEST_CASE_METHOD(RereadsFixture, "nor does drift judge what has another in its place") {
+  config.discovery_interval = Millis(0);
+  config.drift_interval = Millis(60'000);
+  for (auto& box : system.things["NS::Box"]) box.uid = "u-" + box.id;
+  start_discovered();
+  events();
+  const auto before = row("NS::Box", "a").id;
+  system.thing("NS::Box", "a").id = "z";
+  system.add("NS::Box", {.id = "a", .uid = "u-new"});
+  CHECK(next_run_of("drift")["state"] == "complete");
+  finish_runs();
+  CHECK(resource_events() == Strings{"discovered:a", "renamed:z"});
+  CHECK(row("NS::Box", "z").id == before);
+}
+
 TEST_CASE_METHOD(RereadsFixture, "a drift run that cannot read leaves everything as it is") {
   config.discovery_interval = Millis(0);
   config.drift_interval = Millis(60'000);
