@@ -144,7 +144,7 @@ Fleet::Fault Fleet::check_told() {
 
 Fleet::Fault Fleet::check_inventory() {
   struct Row {
-    std::string properties, parent;
+    std::string properties, parent, resource;
   };
   std::map<std::string, std::map<std::string, Row>> rows;
   Fault fault;
@@ -153,7 +153,9 @@ Fleet::Fault Fleet::check_inventory() {
   must(store_->query(query, [&](const ResourceView& row) {
     const std::string type(row.type), id(row.native_id);
     if (row.managed && row.state == ResourceState::kMissing) return true;  // it is told as gone
-    if (!rows[type].emplace(id, Row{std::string(row.properties), std::string(row.parent_native_id)}).second)
+    if (!rows[type]
+             .emplace(id, Row{std::string(row.properties), std::string(row.parent_native_id), row.id.value})
+             .second)
       fault = "doubled: " + type + " " + id;
     if (!cloud_.ever(type, id) && !objects_.ever(type, id)) fault = "invented: " + type + " " + id;
     if (row.state != ResourceState::kPresent) fault = "stale after a complete run: " + type + " " + id;
@@ -172,11 +174,16 @@ Fleet::Fault Fleet::check_inventory() {
   for (const auto& [type, things] : cloud_.types()) {
     for (const auto& [id, thing] : things) {
       const auto kept = cloud_.kept(type, thing);
-      const bool listed = kept == Cloud::Kept::kYes || (kept == Cloud::Kept::kUnknown && rows[type].contains(id));
-      if (!listed) continue;
-      if (kept == Cloud::Kept::kYes && rows[type].contains(id) && rows[type][id].parent != thing.parent) {
-        return "misplaced: " + type + " " + id + " is in '" + thing.parent + "', not in '" + rows[type][id].parent +
-               "'";
+      const auto row = rows[type].find(id);
+      if (kept == Cloud::Kept::kNo || (kept == Cloud::Kept::kUnknown && row == rows[type].end())) continue;
+      if (row != rows[type].end()) {
+        const auto& [properties, parent, resource] = row->second;
+        if (kept == Cloud::Kept::kYes && parent != thing.parent) {
+          return "misplaced: " + type + " " + id + " is in '" + thing.parent + "', not in '" + parent + "'";
+        }
+        auto& whose = identities_.emplace(resource, thing.name).first->second;
+        if (std::exchange(whose, thing.name) != thing.name) ++renewals_[resource];
+        resources_[thing.name] = resource;
       }
       if (auto wrong = compare(type, id, Cloud::properties(type, thing).dump())) return wrong;
     }
@@ -192,11 +199,28 @@ Fleet::Fault Fleet::check_inventory() {
   return std::nullopt;
 }
 
+Fleet::Fault Fleet::check_renaming() {
+  const auto before = resources_;
+  cloud_.rename(5);
+  const auto error_rate = std::exchange(weather_.error_rate, 0);  // what cannot be listed may be what was renamed
+  if (auto fault = look()) return fault;
+  weather_.error_rate = error_rate;
+  for (const auto& [type, things] : cloud_.types()) {
+    for (const auto& [id, thing] : things) {
+      const auto was = before.find(thing.name);
+      if (cloud_.kept(type, thing) != Cloud::Kept::kYes || was == before.end()) continue;
+      if (resources_[thing.name] != was->second) return "renamed and taken for another: " + type + " " + id;
+    }
+  }
+  return std::nullopt;
+}
+
 Fleet::Fault Fleet::check_events() {
   std::uint64_t last = 0;
   std::map<std::pair<std::string, std::string>, std::size_t> vanished;  // how often, by type and native id
   std::string gone;
-  std::set<std::string> there;  // resource ids
+  std::set<std::string> there;              // resource ids
+  std::map<std::string, std::size_t> left;  // how often, by resource id
   std::map<std::string, std::string> told;
   std::map<std::string, std::string> hashes;  // of what they told last, by resource id
   for (;;) {
@@ -224,6 +248,7 @@ Fleet::Fault Fleet::check_events() {
       if (event.what == "resource.filtered" && there.erase(event.subject) == 0) {
         return event.what + " after" + before + ": " + event.data;
       }
+      if (event.what == "resource.vanished" || event.what == "resource.filtered") ++left[event.subject];
       before += " " + event.what;
     }
   }
@@ -233,6 +258,9 @@ Fleet::Fault Fleet::check_events() {
     if (times > removals) {
       return fmt::format("{} {} vanished {} times and was removed {} times; gone:{}", type, id, times, removals, gone);
     }
+  }
+  for (const auto& [resource, times] : renewals_) {
+    if (left[resource] < times) return "another took its place, and nobody was told: " + resource + told[resource];
   }
   Fault fault;
   std::size_t things = 0;

@@ -6,6 +6,7 @@
 namespace muster::sim {
 namespace {
 
+const std::string kSuccessor = "successor-";  // begins its name
 const std::vector<std::string> kTypes{"SIM::Box", "SIM::Item", "SIM::Note"};
 
 }  // namespace
@@ -20,8 +21,15 @@ std::uint64_t Cloud::Splitmix::next() {
 
 void Cloud::add(const std::string& type, const std::string& id, Thing thing) {
   if (thing.name.empty()) thing.name = id;
+  if (type == "SIM::Item") note_box(id, thing.parent);
   types_[type][id] = std::move(thing);
   ever_.emplace(type, id);
+}
+
+void Cloud::note_box(const std::string& item, const std::string& box) {
+  const auto found = types_["SIM::Box"].find(box);
+  if (found == types_["SIM::Box"].end() || !found->second.name.starts_with(kSuccessor)) return;
+  ++removals_[{"SIM::Item", item}];
 }
 
 void Cloud::count_removal(const std::string& type, const std::string& id) {
@@ -77,6 +85,7 @@ void Cloud::churn(std::size_t acts) {
           left_[item.parent].insert(id);
           item.parent = any("SIM::Box");
           item.has_moved = true;
+          note_box(id, item.parent);
         }
         break;
       default:
@@ -96,12 +105,13 @@ void Cloud::rename(std::size_t acts) {
     const auto now = "renamed-" + std::to_string(next_id_++);
     count_removal(type, id);  // who looks for the one when it is the other sees that it is gone
     add(type, now, std::move(types_[type].extract(id).mapped()));
-    if (type != "SIM::Box") continue;
     for (auto& [item, thing] : types_["SIM::Item"]) {
-      if (thing.parent != id) continue;
+      if (type != "SIM::Box" || thing.parent != id) continue;
       thing.parent = now;
       left_[id].insert(item);
     }
+    if (random_.below(3) > 0) continue;
+    add(type, id, {types_[type][now].parent, 0, kSuccessor + std::to_string(next_id_++)});
   }
 }
 
@@ -112,7 +122,7 @@ void Cloud::succeed(std::size_t acts) {
     if (id.empty()) continue;
     const auto parent = types_[type][id].parent;
     remove(type, id);
-    add(type, id, {parent, 0, "successor-" + std::to_string(next_id_++)});
+    add(type, id, {parent, 0, kSuccessor + std::to_string(next_id_++)});
   }
 }
 

@@ -29,7 +29,7 @@ class Cloud {
   void populate(std::size_t boxes, std::size_t items_each, std::size_t notes);
   /// Adds, changes, moves and removes things at random.
   void churn(std::size_t acts);
-  /// Gives some things another id, with what lies in them.
+  /// Gives some things another id, with what lies in them; some of their ids are of others then.
   void rename(std::size_t acts);
   /// Puts others in the place of some things, under their ids.
   void succeed(std::size_t acts);
@@ -40,7 +40,8 @@ class Cloud {
   /// Whether a thing of that type and id has ever existed.
   [[nodiscard]] bool ever(const std::string& type, const std::string& id) const { return ever_.contains({type, id}); }
   /// How often a thing was removed, or a box that it had lain in: who has looked into its new box before it was there
-  /// tells it as gone with the old one. It cannot have vanished more often.
+  /// tells it as gone with the old one. So does who has looked into a box that has taken the place of another, before
+  /// he knew that it is another. It cannot have vanished more often.
   [[nodiscard]] std::size_t removals(const std::string& type, const std::string& id) const;
   [[nodiscard]] static Json properties(const std::string& type, const Thing& thing);
   enum class Kept : std::uint8_t {
@@ -59,6 +60,7 @@ class Cloud {
   void remove(const std::string& type, const std::string& id);
   /// What lies in a box, or has lain there, is told as gone with it.
   void count_removal(const std::string& type, const std::string& id);
+  void note_box(const std::string& item, const std::string& box);
   std::string any(const std::string& type);
   [[nodiscard]] bool left_out(const std::string& type, const Thing& thing) const;
 

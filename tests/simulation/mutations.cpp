@@ -53,7 +53,7 @@ const std::vector<Mutation>& mutations() {
       {"two-commands-of-a-stack", "one command of a stack is carried out at a time", {1}},
       {"old-plan", "a command is not begun when its stack is not as it was planned on", {13}},
       // what is observed
-      {"old-observations", "what was asked for before a write is no news of what was written", {696, 2853}},
+      {"old-observations", "what was asked for before a write is no news of what was written", {1080, 3075}},
       {"forget-writes", "writes are remembered while an observation is under way", {5}},
       {"old-index", "what a command has written is looked up afresh", {30, 46}},
       {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {97}},
