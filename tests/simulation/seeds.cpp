@@ -6,6 +6,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "simulation/faults.h"
 #include "simulation/fleet.h"
 
 namespace muster::sim {
@@ -84,16 +85,17 @@ std::string failure_line(std::uint64_t seed, const Names& without, const std::st
 
 const std::vector<Regression>& regressions() {
   static const std::vector<Regression> kAll{
-      {"an answer is given before what another request wrote is durable", 784},
-      {"two rows of one name: what is missing is made again and again", 2777},
-      {"two rows of one name: an old one is replaced beside the new one", 14680},
-      {"a target tells what it once made, and it is gone", 5748},
-      {"a result comes while its step looks for the object", 12615},
-      {"a read of one id is answered with another", 25264},
-      {"a late result brings back what was seen to vanish", 23369},
-      {"an object vanishes twice: gone for the inventory, and for a command", 948},
-      {"a queued deletion goes in the order of references that are no more", 4411},
-      {"what vanished comes back, and nobody is told", 7394},
+      {"an answer is given before what another request wrote is durable", 784, kLaterFaults},
+      {"two rows of one name: what is missing is made again and again", 2777, kLaterFaults},
+      {"two rows of one name: an old one is replaced beside the new one", 14680, kLaterFaults},
+      {"a target tells what it once made, and it is gone", 5748, kLaterFaults},
+      {"a result comes while its step looks for the object", 12615, kLaterFaults},
+      {"a read of one id is answered with another", 25264, kLaterFaults},
+      {"a late result brings back what was seen to vanish", 23369, kLaterFaults},
+      {"an object vanishes twice: gone for the inventory, and for a command", 948, kLaterFaults},
+      {"a queued deletion goes in the order of references that are no more", 4411, kLaterFaults},
+      {"what vanished comes back, and nobody is told", 7394, kLaterFaults},
+      {"what new filters have not judged, for it could not be read, stays in the list", 6615, {}},
   };
   return kAll;
 }

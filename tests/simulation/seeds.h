@@ -31,6 +31,7 @@ Log verbose_log();
 struct Regression {
   const char* bug;
   std::uint64_t seed;
+  Names without;
 };
 const std::vector<Regression>& regressions();
 
