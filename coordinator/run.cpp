@@ -298,15 +298,14 @@ void Run::advance_target(TargetRun& target, TimePoint now) {
 void Run::begin_scan(Scan& scan) {
   scan.begun = true;
   scan.index.load(s_.store, scan.row.id);
-  if (!scan.reads_items) return;
-  if (scan.same_filters) {
+  if (!scan.same_filters) {  // until this run has listed everything, the rows are of no known version
+    scan.row.filters.clear();
+    must(s_.store.put_scan(scan.row));
+    if (scan.reads_items) must(s_.store.clear_filtered(scan.row.id));
+  } else if (scan.reads_items) {
     ++scan.row.runs;
     must(s_.store.load_filtered(
         scan.row.id, [&](const Hash128& id, std::uint64_t listed) { scan.filtered.emplace(id, FilteredId{listed}); }));
-  } else {  // until this run has listed everything, the rows are of no known version
-    scan.row.filters.clear();
-    must(s_.store.put_scan(scan.row));
-    must(s_.store.clear_filtered(scan.row.id));
   }
 }
 

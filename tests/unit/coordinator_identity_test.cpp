@@ -273,6 +273,30 @@ TEST_CASE_METHOD(IdentityFixture, "what new filters have not judged, for it coul
   CHECK(listed("NS::Box") == Strings{"a"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "what a run that was cut short has taken in is judged by the filters of before") {
+  system.list_properties = GENERATE(false, true);
+  if (system.list_properties) manifest.types[0].list_gives = ListGives::kProperties;
+  system.page = 2;
+  system.add("NS::Box", {.id = "c", .properties = R"({"kind":"big"})"});
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  start_discovered();
+  REQUIRE(listed("NS::Box") == Strings{"a", "c"});
+  system.inspection.filters.clear();
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const auto* list = std::get_if<ListJob>(&job.operation);
+    if (list == nullptr || job.type != "NS::Box" || list->page_token.empty()) return {};
+    return FakeWorker::Hold{};
+  };
+  api("discover");
+  wait_until([&] { return listed("NS::Box") == Strings{"a", "b", "c"}; });
+  advance(Millis(1'000));  // and committed
+  workers[0]->on_job = {};
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  restart();
+  discover();
+  CHECK(listed("NS::Box") == Strings{"a", "c"});
+}
+
 TEST_CASE_METHOD(IdentityFixture, "what was filtered and is kept again is read at each run from then on") {
   system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
   start_discovered();
