@@ -433,6 +433,7 @@ JsonText Run::progress() const {
       sum.filtered += c.filtered;
       sum.fresh += c.fresh;
       sum.changed += c.changed;
+      sum.renamed += c.renamed;
       sum.unchanged += c.unchanged;
       sum.missing += c.missing;
       sum.errors += c.errors;
@@ -448,6 +449,7 @@ JsonText Run::progress() const {
       .number("filtered", sum.filtered)
       .number("new", sum.fresh)
       .number("changed", sum.changed)
+      .number("renamed", sum.renamed)
       .number("unchanged", sum.unchanged)
       .number("missing", sum.missing)
       .number("errors", sum.errors)

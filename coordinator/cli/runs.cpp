@@ -57,7 +57,9 @@ void show_run(Screen& screen, const Json& run) {
   if (const std::string waiting = field(run, "waiting"); !waiting.empty()) screen.out << "; " << escape(waiting);
   screen.out << '\n';
   std::vector<Column> columns{column("TARGET", "target"), column("TYPE", "type")};
-  for (const auto* name : {"listed", "read", "filtered", "new", "changed", "unchanged", "missing", "errors"}) {
+  for (const std::string name :
+       {"listed", "read", "filtered", "new", "changed", "renamed", "unchanged", "missing", "errors"}) {
+    if (name == "renamed" && sum(run, "renamed") == 0) continue;  // rare
     std::string header(name);
     for (char& c : header) c = static_cast<char>(c - 'a' + 'A');
     columns.push_back(column(header, name, Align::kRight));

@@ -158,6 +158,19 @@ TEST_CASE("discover --wait polls the run and ends with its report") {
         "etc     FS::File  ACCESS_DENIED  fs 1.2  J    /etc/x\n");
 }
 
+TEST_CASE("a run says what was renamed, if anything was") {
+  FakeClient client;
+  client.answer("run", R"({"run":"R","state":"complete","scans":[)"
+                       R"({"target":"etc","type":"FS::File","listed":2,"read":0,"filtered":0,"new":0,"changed":0,)"
+                       R"("renamed":1,"unchanged":1,"missing":0,"errors":0,"complete":true}]})");
+  TestScreen test;
+  CHECK(run(client, test.screen, "R") == 0);
+  CHECK(test.out.str() ==
+        "run R: complete\n"
+        "TARGET  TYPE      LISTED  READ  FILTERED  NEW  CHANGED  RENAMED  UNCHANGED  MISSING  ERRORS  COMPLETE\n"
+        "etc     FS::File       2     0         0    0        0        1          1        0       0  yes\n");
+}
+
 TEST_CASE("who stops waiting is told that the run goes on") {
   FakeClient client;
   client.answer("discover", R"({"run":"R","merged":false})");
