@@ -45,14 +45,6 @@ struct Wanted {
   std::vector<std::string> only, exclude;
 };
 
-std::string read_input(const std::string& file, std::optional<Error>& failed) {
-  if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  auto text = read_file(file);
-  if (text) return std::move(*text);
-  failed = text.error();
-  return {};
-}
-
 void add_stack(Wanted& wanted, const Declaration& stack) {
   wanted.names.insert(stack.stack);
   const auto close = [&](std::string& resources) {
@@ -72,9 +64,9 @@ std::optional<std::vector<DeclarationFile>> load_files(Screen& screen, const App
   std::vector<DeclarationFile> files;
   std::vector<ConfigMistake> mistakes;
   for (const auto& file : options.files) {
-    std::optional<Error> failed;
-    files.push_back({file == "-" ? "(standard input)" : file, read_input(file, failed)});
-    if (failed) mistakes.push_back({file, 0, 0, failed->message});
+    auto text = read_input(file);
+    if (!text) mistakes.push_back({file, 0, 0, text.error().message});
+    files.push_back({input_name(file), text ? std::move(*text) : std::string()});
   }
   if (mistakes.empty()) return files;
   static_cast<void>(report(screen, mistakes));

@@ -15,8 +15,9 @@ struct Checked {
   std::string holds;  // for people
 };
 
-Checked check_file(const std::string& file, const std::map<std::string, std::string>& variables) {
-  const auto text = read_file(file);
+Checked check_input(const std::string& input, const std::map<std::string, std::string>& variables) {
+  const std::string file = input_name(input);
+  const auto text = read_input(input);
   if (!text) return {{{file, 0, 0, text.error().message}}, {}};
   if (!looks_like_declaration(*text)) {
     const ConfigResult result = parse_config(*text, file, {});
@@ -32,14 +33,24 @@ Checked check_file(const std::string& file, const std::map<std::string, std::str
 
 }  // namespace
 
+std::string input_name(const std::string& file) {
+  return file == "-" ? "(standard input)" : file;
+}
+
+Result<std::string> read_input(const std::string& file) {
+  if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  return read_file(file);
+}
+
 int report(Screen& screen, const std::vector<ConfigMistake>& mistakes) {
   for (const ConfigMistake& mistake : mistakes) screen.err << escape(to_string(mistake)) << '\n';
   screen.err << std::flush;
   return 2;
 }
 
-int check(Screen& screen, const std::string& file, const std::map<std::string, std::string>& variables) {
-  const Checked checked = check_file(file, variables);
+int check(Screen& screen, const std::string& input, const std::map<std::string, std::string>& variables) {
+  const std::string file = input_name(input);
+  const Checked checked = check_input(input, variables);
   Json list = Json::array();
   for (const ConfigMistake& one : checked.mistakes) {
     list.push_back({{"file", one.file}, {"line", one.line}, {"column", one.column}, {"message", one.message}});
@@ -53,14 +64,9 @@ int check(Screen& screen, const std::string& file, const std::map<std::string, s
 }
 
 int jsonpath(Screen& screen, const std::string& selector, const std::string& file) {
-  JsonInput input{"(standard input)", {}};
-  if (file == "-") {
-    input.text.assign(std::istreambuf_iterator<char>(std::cin), {});
-  } else {
-    auto text = read_file(file);
-    if (!text) return report(screen, {{file, 0, 0, text.error().message}});
-    input = {escape(file), std::move(*text)};
-  }
+  auto text = read_input(file);
+  if (!text) return report(screen, {{file, 0, 0, text.error().message}});
+  const JsonInput input{escape(input_name(file)), std::move(*text)};
   const MatchLayout layout = screen.format == Format::kNdjson ? MatchLayout::kLines : MatchLayout::kArray;
   if (screen.format != Format::kYaml) return run_jsonpath(selector, input, layout, screen.out, screen.err);
   std::ostringstream matches;

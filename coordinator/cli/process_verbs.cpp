@@ -178,7 +178,7 @@ void declare_tools(CommandLine& line) {
                 std::vector<std::string> variables;
               };
               const auto options = std::make_shared<Options>();
-              verb.add_option("file", options->file, "the configuration or declaration")->required();
+              verb.add_option("file", options->file, "the configuration or declaration; - for stdin")->required();
               verb.add_option("--var", options->variables, "value of ${var:K}; may be repeated")
                   ->type_name("K=V")
                   ->allow_extra_args(false)

@@ -2,6 +2,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <sstream>
 
 #include "coordinator/cli/command_line.h"
 #include "coordinator/cli/completion.h"
@@ -187,4 +189,13 @@ TEST_CASE("check tells the mistakes of a file") {
   test::TestScreen well;
   CHECK(check(well.screen, at.file("good.yaml", "prefix: a\n")) == 0);
   CHECK(well.err.str().empty());
+}
+
+TEST_CASE("check reads standard input") {
+  std::istringstream given("prefix: '!'\n");
+  auto* const before = std::cin.rdbuf(given.rdbuf());
+  test::TestScreen test;
+  CHECK(check(test.screen, "-") == 2);
+  std::cin.rdbuf(before);
+  CHECK(test.err.str().find("(standard input):1:9: prefix: ") == 0);
 }
