@@ -22,7 +22,7 @@ constexpr Millis kInspectDeadline{30'000};
 
 /// Whether what the last pages brought has been dealt with.
 bool has_room_for_pages(const Scan& scan) {
-  return scan.to_read.size() < kReadBacklog && scan.deferred.size() < kMaxDeferred;
+  return scan.to_read.size() < kReadBacklog && !scan.deferred.full();
 }
 
 bool can_read(const TypeDescriptor& type) {

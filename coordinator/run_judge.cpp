@@ -74,13 +74,13 @@ void Run::settle(TargetRun& target, Scan& scan) {
 /// A full batch of old ids at a time, and what is left when no more are on their way.
 bool Run::ask_old_ids(TargetRun& target, Scan& scan, TimePoint now) {
   const bool more_to_come = scan.lists + scan.reads > 0 || !scan.next_pages.empty() || !scan.to_read.empty();
-  const bool full = scan.old_ids.size() >= kConfirmBatch || scan.deferred.size() >= kMaxDeferred;
+  const bool full = scan.old_ids.size() >= kConfirmBatch || scan.deferred.full();
   if (scan.old_ids.empty() || (more_to_come && !full)) return false;
   Pending::OldIds batch;
   while (!scan.old_ids.empty() && batch.asked.size() < kConfirmBatch) {
     const auto next = scan.old_ids.front();
     scan.old_ids.pop_front();
-    if (!scan.deferred.contains(next.row)) continue;  // settled meanwhile
+    if (!scan.deferred.holds(next.row)) continue;  // settled meanwhile
     batch.ids.emplace_back(must(s_.store.one(next.row)).value().native_id);
     batch.asked.push_back(next);
   }
@@ -98,7 +98,7 @@ void Run::take_old_ids(TargetRun& target, Scan& scan, const std::vector<PendingC
     const auto* error = std::get_if<Error>(&answer);
     if (retriable && error != nullptr && again(target, *error, one.failures)) {
       scan.old_ids.push_back(one);
-    } else if (scan.deferred.contains(one.row)) {
+    } else if (scan.deferred.holds(one.row)) {
       take_old_id(target, scan, one.row, ids[i], answer);
     }
   });
@@ -140,7 +140,7 @@ void Run::take_old_id(TargetRun& target, Scan& scan, RowId row, const std::strin
   const auto* error = std::get_if<Error>(&answer);
   if (error != nullptr && error->code != Errc::kNotFound) {
     // Which of the two it is cannot be told: nothing is recorded, the next run looks again.
-    scan.deferred.erase(row);
+    scan.deferred.take(row);
     fail_scan(target, scan, *error, "reading " + id + ", which may have been renamed");
     return;
   }
@@ -149,7 +149,7 @@ void Run::take_old_id(TargetRun& target, Scan& scan, RowId row, const std::strin
 }
 
 void Run::resolve(TargetRun& target, Scan& scan, RowId row, OldId old) {
-  const auto deferred = std::move(scan.deferred.extract(row).mapped());
+  const auto deferred = scan.deferred.take(row);
   for (std::size_t i = 0; i < deferred.size(); ++i) {
     const auto& item = deferred[i].item;
     if (s_.writes.outdates(deferred[i].position, scan.row.id, item.native_id)) continue;
@@ -268,7 +268,7 @@ void Run::finish_scan(TargetRun& target, Scan& scan) {
   scan.index.clear();
   scan.fresh = {};
   scan.filtered = {};
-  scan.successors.clear();
+  scan.successors = {};
   scan.phase = Scan::Phase::kDone;
 }
 

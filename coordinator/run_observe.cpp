@@ -1,5 +1,8 @@
 // What a run does with what workers found: pages of lists, batches of reads, one item after another.
 
+#include <algorithm>
+#include <iterator>
+
 #include <nlohmann/json.hpp>
 
 #include "coordinator/canonical.h"
@@ -267,16 +270,16 @@ bool Run::observe_successor(TargetRun& target, Scan& scan, ScanIndex::Entry& ent
     list_again(target);
     return true;
   }
-  if (scan.deferred.contains(entry.row)) {
+  if (scan.deferred.holds(entry.row)) {
     resolve(target, scan, entry.row, OldId::kGone);
     const auto* old = scan.index.find_row(entry.row);
     if (old != nullptr && old->moved) return false;
   }
-  if (!indexed || scan.phase != Scan::Phase::kListing || scan.successors.size() >= kMaxDeferred) {
+  if (!indexed || scan.phase != Scan::Phase::kListing || scan.successors.full()) {
     leave_tree(target, entry.row, ResourceState::kVanished, "replaced");
     return false;
   }
-  scan.successors.emplace(entry.row, Deferred{item, parent, position_});
+  scan.successors.add(entry.row, {item, parent, position_});
   return true;
 }
 
@@ -293,10 +296,9 @@ void Run::observe_released(TargetRun& target, Scan& scan) {
 
 bool Run::replace_taken(TargetRun& target, Scan& scan) {
   if (scan.successors.empty()) return false;
-  while (!scan.successors.empty()) {
-    auto taken = scan.successors.extract(scan.successors.begin());
-    leave_tree(target, taken.key(), ResourceState::kVanished, "replaced");
-    scan.released.push_back(std::move(taken.mapped()));
+  while (const auto row = scan.successors.first()) {
+    scan.released = scan.successors.take(*row);
+    leave_tree(target, *row, ResourceState::kVanished, "replaced");
     observe_released(target, scan);
   }
   return true;
@@ -326,21 +328,20 @@ std::optional<ScanIndex::Entry> Run::written_entry(const Scan& scan, std::string
 
 void Run::observe_unknown(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
                           const Hash128& content) {
-  auto* old = scan.index.find_uid(uid_hash(item.uid));
+  const auto* old = scan.index.find_uid(uid_hash(item.uid));
   if (old == nullptr || target.left.contains(old->row)) {
     observe_new(target, scan, item, parent, text, content);
     return;
   }
   Deferred renamed{{item.native_id, item.uid, JsonText(text)}, parent, position_};
-  if (auto taken = scan.successors.extract(old->row)) {
-    scan.released.push_back(std::move(taken.mapped()));
+  if (scan.successors.holds(old->row)) {
+    std::ranges::move(scan.successors.take(old->row), std::back_inserter(scan.released));
     rename(target, scan, old->row, renamed);
     return;
   }
   // Perhaps renamed: known when the old id proves to be gone.
-  auto& waiting = scan.deferred[old->row];
-  if (waiting.empty()) scan.old_ids.push_back({old->row, 0});
-  waiting.push_back(std::move(renamed));
+  if (!scan.deferred.holds(old->row)) scan.old_ids.push_back({old->row, 0});
+  scan.deferred.add(old->row, std::move(renamed));
 }
 
 void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,

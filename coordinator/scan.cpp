@@ -48,6 +48,22 @@ ScanIndex::Entry* ScanIndex::find_row(RowId row) {
   return it != rows_.end() && it->first == row ? &entries_[it->second] : nullptr;
 }
 
+void WaitingRoom::add(RowId row, Deferred observation) {
+  bytes_ += observation.item.properties.size();
+  by_row_[row].push_back(std::move(observation));
+}
+
+std::vector<Deferred> WaitingRoom::take(RowId row) {
+  auto taken = by_row_.extract(row);
+  if (!taken) return {};
+  for (const auto& each : taken.mapped()) bytes_ -= each.item.properties.size();
+  return std::move(taken.mapped());
+}
+
+std::optional<RowId> WaitingRoom::first() const {
+  return by_row_.empty() ? std::nullopt : std::optional(by_row_.begin()->first);
+}
+
 bool Scan::received() const {
   const bool parents_known = parent == nullptr || parent == this ? begun : parent->listed();
   return parents_known && (parent == nullptr || parent->parents.empty()) && lists == 0 && reads == 0 &&

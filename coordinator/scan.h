@@ -66,7 +66,8 @@ struct ScanCounts {
                 skipped = 0, renamed = 0;
 };
 
-inline constexpr std::size_t kMaxDeferred = 10'000;  // ids that may be renamed, or that others have taken
+inline constexpr std::size_t kMaxDeferred = 10'000;             // observations that wait, of one kind
+inline constexpr std::size_t kMaxDeferredBytes = 64ULL << 20U;  // of their properties
 
 struct PendingRead {
   std::string native_id;
@@ -95,6 +96,22 @@ struct Deferred {
   std::uint64_t position = 0;  // of WriteLog
 };
 
+/// Observations that wait until more is known of a row, by that row.
+class WaitingRoom {
+ public:
+  void add(RowId row, Deferred observation);
+  /// In the order in which they came; empty when none waits.
+  std::vector<Deferred> take(RowId row);
+  [[nodiscard]] bool holds(RowId row) const { return by_row_.contains(row); }
+  [[nodiscard]] std::optional<RowId> first() const;
+  [[nodiscard]] bool empty() const { return by_row_.empty(); }
+  [[nodiscard]] bool full() const { return by_row_.size() >= kMaxDeferred || bytes_ >= kMaxDeferredBytes; }
+
+ private:
+  std::map<RowId, std::vector<Deferred>> by_row_;
+  std::size_t bytes_ = 0;  // of properties
+};
+
 /// The scan of one type in one target during one run.
 struct Scan {
   /// kConfirming asks for what was not listed.
@@ -112,10 +129,10 @@ struct Scan {
   std::vector<RowId> parents;  // objects of this type whose children wait to be listed
   std::deque<std::pair<std::shared_ptr<Listing>, std::string>> next_pages;  // held back until reads have caught up
   std::deque<PendingRead> to_read;
-  std::map<RowId, std::vector<Deferred>> deferred;  // by the row of the old id
-  std::deque<PendingConfirmation> old_ids;          // of `deferred`, to be asked for
-  std::map<RowId, Deferred> successors;             // what has taken an id, by the row that had it
-  std::vector<Deferred> released;                   // successors of what was found under another id
+  WaitingRoom deferred;                     // what may be renamed, by the row of the old id
+  std::deque<PendingConfirmation> old_ids;  // of `deferred`, to be asked for
+  WaitingRoom successors;                   // what has taken an id, by the row that had it
+  std::vector<Deferred> released;           // successors of what was found under another id
   std::deque<PendingConfirmation> to_confirm;
   std::unordered_map<Hash128, FilteredId, HashOfHash128> filtered;  // by id, for types that are read
   std::size_t next_known = 0;                                       // of the index, to be read again

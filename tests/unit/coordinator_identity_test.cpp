@@ -94,6 +94,22 @@ TEST_CASE_METHOD(IdentityFixture, "objects whose ids move on in a row are what t
   CHECK(listed("NS::Box") == Strings{"a", "b", "c"});
 }
 
+TEST_CASE("observations wait in the order in which they came, as long as there is room") {
+  WaitingRoom room;
+  CHECK(room.take(7).empty());
+  room.add(7, {.item = {.native_id = "a", .properties = std::string(kMaxDeferredBytes - 1, 'x')}});
+  CHECK_FALSE(room.full());
+  room.add(7, {.item = {.native_id = "b", .properties = "x"}});
+  CHECK(room.full());
+  CHECK(room.first() == RowId{7});
+  const auto taken = room.take(7);
+  REQUIRE(taken.size() == 2);
+  CHECK(taken[1].item.native_id == "b");
+  CHECK((room.empty() && !room.full()));
+  for (RowId row = 1; row <= static_cast<RowId>(kMaxDeferred); ++row) room.add(row, {});
+  CHECK(room.full());
+}
+
 TEST_CASE_METHOD(IdentityFixture, "what takes the id of a renamed object may be filtered, or have something below it") {
   system.inspection.filters = {kind_filter(FilterAction::kExclude, "secret")};
   start_discovered();
