@@ -164,7 +164,8 @@ void scale(const Options& options, Report& report) {
     }
     Figure figure{"scale/" + std::to_string(count), "jobs/s", rates, "linear", linear};
     const bool linear_still = median(rates) >= kGoal * linear.front();
-    if (!linear_still && (median(own) > kFull || (median(all) > kFull && median(ours) > kOurs))) {
+    const auto needed = median(all) * linear.front() / median(rates);  // by the rate that is to be reached
+    if (!linear_still && (median(own) > kFull || (needed > kFull && median(ours) > kOurs))) {
       figure.yardstick += "; a core is full";
     } else {
       figure.goal = kGoal;
