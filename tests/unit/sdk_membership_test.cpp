@@ -272,7 +272,7 @@ TEST_CASE("$SRV shows the worker as a micro service") {
   CHECK(ping["name"] == "muster-things");
   CHECK(ping["id"] == "w1");
   CHECK(ping["version"] == "1.2.3");
-  CHECK(ping["metadata"] == Json{{"namespace", "TH"}, {"pool", "default"}, {"plugin", "1.2.3"}});
+  CHECK(ping["metadata"] == Json{{"namespace", "TH"}, {"pool", "default"}, {"plugin", "things"}});
 
   const Json info = ask("$SRV.INFO.muster-things");
   CHECK(info["type"] == "io.nats.micro.v1.info_response");

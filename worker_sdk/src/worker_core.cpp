@@ -39,7 +39,7 @@ MicroService::Description describe(const WorkerCore::Options& options, const Plu
           .id = options.id.value,
           .version = plugin.version,
           .description = plugin.description,
-          .metadata = {{"namespace", plugin.ns}, {"pool", options.pool}, {"plugin", plugin.version}},
+          .metadata = {{"namespace", plugin.ns}, {"pool", options.pool}, {"plugin", plugin.name}},
           .endpoint = "job",
           .subject = options.subjects.job(plugin.ns, options.pool),
           .queue_group = std::string(kWorkersGroup),
