@@ -225,10 +225,11 @@ Result<JsonText> Api::resource(ApiRequest& request, Effects&) {
   if (!id.empty()) {
     found = must(p_.store.one(ResourceId(id)));
   } else {
-    const auto target = request.required_text("target");
-    const auto type = request.required_text("type");
-    const auto native_id = request.required_text("native_id");
+    const auto target = request.text("target"), type = request.text("type"), native_id = request.text("native_id");
     if (request.fault()) return *request.fault();
+    if (target.empty() || type.empty() || native_id.empty()) {
+      return Error{Errc::kInvalidRequest, "id must be given, or target, type and native_id", {}, 0};
+    }
     name = target + "/" + type + "/" + native_id;
     found = must(p_.store.one(target, type, native_id));
   }

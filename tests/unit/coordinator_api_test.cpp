@@ -159,6 +159,9 @@ TEST_CASE_METHOD(ApiFixture, "one resource is found by id and by name, with hist
   CHECK(old["properties"] == Json{{"name", "Alpha"}});
   CHECK(refused("resource", {{"id", by_name["id"]}, {"at", "1999-01-01T00:00:00Z"}}) == "NOT_FOUND");
   CHECK(refused("resource", {{"id", by_name["id"]}, {"at", "yesterday"}}) == "INVALID_REQUEST");
+  CHECK(refused("resource", {{"id", 7}}) == "INVALID_REQUEST");
+  const auto unnamed = api("resource")["error"]["message"].get<std::string>();
+  CHECK(unnamed == "id must be given, or target, type and native_id");
 }
 
 TEST_CASE_METHOD(ApiFixture, "targets, workers, plugins and types are shown with every field of the contract") {
