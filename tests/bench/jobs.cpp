@@ -164,8 +164,7 @@ void scale(const Options& options, Report& report) {
     }
     Figure figure{"scale/" + std::to_string(count), "jobs/s", rates, "linear", linear};
     const bool linear_still = median(rates) >= kGoal * linear.front();
-    const auto needed = median(all) * linear.front() / median(rates);  // by the rate that is to be reached
-    if (!linear_still && (median(own) > kFull || (needed > kFull && median(ours) > kOurs))) {
+    if (!linear_still && (median(own) > kFull || (median(all) > kFull && median(ours) > kOurs))) {
       figure.yardstick += "; a core is full";
     } else {
       figure.goal = kGoal;
