@@ -22,6 +22,18 @@ struct IdentityFixture : CoordinatorFixture {
   static MatchFilter kind_filter(FilterAction action, const std::string& kind) {
     return {{"NS::Box"}, {PropertyMatch{"$.kind", MatchOp::kEq, "\"" + kind + "\""}}, action};
   }
+  static Manifest with_parts() {
+    return test::make_manifest({{"NS::Box", ""}, {"NS::Item", "NS::Box"}, {"NS::Part", "NS::Item"}});
+  }
+  /// After a first run `b1` moves from `b` to `c`, with a part in it, and `b` is to be left out.
+  void start_moving() {
+    system.add("NS::Box", {.id = "c", .properties = R"({"kind":"big"})", .uid = "u-c"});
+    system.add("NS::Part", {.id = "part", .parent = "b1"});
+    start_discovered();
+    events();
+    system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+    system.thing("NS::Item", "b1").parent = "c";
+  }
   std::string target_state() { return api("targets")["items"].at(0).at("state"); }
 };
 
@@ -357,14 +369,9 @@ TEST_CASE_METHOD(IdentityFixture, "an object that moves away from a parent that 
 }
 
 TEST_CASE_METHOD(IdentityFixture, "what lies in an object that moves away from a parent that is filtered stays") {
-  manifest = test::make_manifest({{"NS::Box", ""}, {"NS::Item", "NS::Box"}, {"NS::Part", "NS::Item"}});
+  manifest = with_parts();
   manifest.types[0].read_batch = 1;
-  system.add("NS::Box", {.id = "c", .properties = R"({"kind":"big"})", .uid = "u-c"});
-  system.add("NS::Part", {.id = "part", .parent = "b1"});
-  start_discovered();
-  events();
-  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
-  system.thing("NS::Item", "b1").parent = "c";
+  start_moving();
   bool seen = false;  // below its new parent, while nothing is known of the old one
   workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
     const auto* read = std::get_if<ReadJob>(&job.operation);
@@ -390,14 +397,9 @@ TEST_CASE_METHOD(IdentityFixture, "what lies in an object that moves away from a
 
 TEST_CASE_METHOD(IdentityFixture,
                  "nor does it leave when its old parent is judged before it is seen below the new one") {
-  manifest = test::make_manifest({{"NS::Box", ""}, {"NS::Item", "NS::Box"}, {"NS::Part", "NS::Item"}});
+  manifest = with_parts();
   system.list_properties = GENERATE(false, true);
-  system.add("NS::Box", {.id = "c", .properties = R"({"kind":"big"})", .uid = "u-c"});
-  system.add("NS::Part", {.id = "part", .parent = "b1"});
-  start_discovered();
-  events();
-  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
-  system.thing("NS::Item", "b1").parent = "c";
+  start_moving();
   Json types = Json::array();
   SECTION("when all is looked at") {}
   SECTION("when its own type is not looked at") {
