@@ -10,8 +10,6 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
-#include <iostream>
-#include <iterator>
 #include <ostream>
 #include <set>
 #include <thread>

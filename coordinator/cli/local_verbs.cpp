@@ -15,16 +15,14 @@ struct Checked {
   std::string holds;  // for people
 };
 
-Checked check_input(const std::string& input, const std::map<std::string, std::string>& variables) {
-  const std::string file = input_name(input);
-  const auto text = read_input(input);
-  if (!text) return {{{file, 0, 0, text.error().message}}, {}};
-  if (!looks_like_declaration(*text)) {
-    const ConfigResult result = parse_config(*text, file, {});
+Checked check_text(const std::string& file, const std::string& text,
+                   const std::map<std::string, std::string>& variables) {
+  if (!looks_like_declaration(text)) {
+    const ConfigResult result = parse_config(text, file, {});
     return {result.mistakes, std::to_string(result.config.targets.size()) + " targets, " +
                                  std::to_string(result.config.workers.size()) + " kinds of workers"};
   }
-  const DeclarationResult result = read_declarations({{file, *text}}, variables);
+  const DeclarationResult result = read_declarations({{file, text}}, variables);
   std::size_t resources = 0;
   for (const Declaration& stack : result.stacks) resources += stack.resources.size();
   return {result.mistakes,
@@ -50,7 +48,8 @@ int report(Screen& screen, const std::vector<ConfigMistake>& mistakes) {
 
 int check(Screen& screen, const std::string& input, const std::map<std::string, std::string>& variables) {
   const std::string file = input_name(input);
-  const Checked checked = check_input(input, variables);
+  const auto text = read_input(input);
+  const Checked checked = text ? check_text(file, *text, variables) : Checked{{{file, 0, 0, text.error().message}}, {}};
   Json list = Json::array();
   for (const ConfigMistake& one : checked.mistakes) {
     list.push_back({{"file", one.file}, {"line", one.line}, {"column", one.column}, {"message", one.message}});

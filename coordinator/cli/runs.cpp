@@ -59,7 +59,7 @@ void show_run(Screen& screen, const Json& run) {
   std::vector<Column> columns{column("TARGET", "target"), column("TYPE", "type")};
   for (const std::string name :
        {"listed", "read", "filtered", "new", "changed", "renamed", "unchanged", "missing", "errors"}) {
-    if (name == "renamed" && sum(run, "renamed") == 0) continue;  // rare
+    if (name == "renamed" && sum(run, "renamed") == 0) continue;  // as in most runs: the table is wide
     std::string header(name);
     for (char& c : header) c = static_cast<char>(c - 'a' + 'A');
     columns.push_back(column(header, name, Align::kRight));
