@@ -102,7 +102,8 @@ class Run {
   bool note_listed(TargetRun& target, Scan& scan, const Item& item);
   enum class Seen : std::uint8_t { kKept, kFiltered, kRefused };
   Seen observe(TargetRun& target, Scan& scan, const Item& item, RowId parent);
-  /// For an id that is another object's than the store has it; whether the observation waits or is settled with that.
+  /// For an id under which the store has another object than `item`: false when that has made room for the item, true
+  /// when the item waits, or its target is listed again. `indexed`: the entry is of the scan's index, not a copy.
   bool observe_successor(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, bool indexed, const Item& item,
                          RowId parent);
   void observe_released(TargetRun& target, Scan& scan);
@@ -149,6 +150,7 @@ class Run {
   void rename(TargetRun& target, Scan& scan, RowId row, const Deferred& deferred);
   void leave(TargetRun& target, RowId row, ResourceState state, std::string_view reason);
   void leave_tree(TargetRun& target, RowId row, ResourceState state, std::string_view reason);
+  /// What filters leave out that may have had something below it: when all is listed, and it is known what has moved.
   void leave_filtered(TargetRun& target);
   void finish_scan(TargetRun& target, Scan& scan);
   void vouch(const TargetRun& target, Scan& scan);

@@ -280,7 +280,8 @@ void Run::vouch(const TargetRun& target, Scan& scan) {
       if (!entry.seen && !entry.stale && !target.left.contains(entry.row)) must(s_.store.set_stale(entry.row, true));
     }
   }
-  if (scan.complete) {  // with errors, some rows may not have been judged by these filters
+  // With errors, some rows may not have been judged by these filters.
+  if (scan.complete || (!scan.listing_failed && MUSTER_MUTATION("filters-of-part"))) {
     scan.row.last_complete = s_.clock.wall();
     scan.row.filters = target.filters.version();
   }

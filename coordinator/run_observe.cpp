@@ -275,7 +275,7 @@ bool Run::observe_successor(TargetRun& target, Scan& scan, ScanIndex::Entry& ent
     const auto* old = scan.index.find_row(entry.row);
     if (old != nullptr && old->moved) return false;
   }
-  if (!indexed || scan.phase != Scan::Phase::kListing || scan.successors.full()) {
+  if (!indexed || scan.phase != Scan::Phase::kListing || scan.successors.full() || MUSTER_MUTATION("replace-at-once")) {
     leave_tree(target, entry.row, ResourceState::kVanished, "replaced");
     return false;
   }

@@ -59,6 +59,8 @@ const std::vector<Mutation>& mutations() {
       {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {97}},
       {"partial-is-whole", "what a listing that failed has not shown may be there", {12}},
       {"any-id", "what a read of one id tells of another is not believed", {631}},
+      {"filters-of-part", "filters are known to have judged all only where all was read", {6615, 8721}},
+      {"replace-at-once", "an object whose id is another's now is looked for under other ids", {6}},
       {"drop-events", "every event is told", {1}},
   };
   return kAll;
