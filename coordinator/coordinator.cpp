@@ -90,16 +90,15 @@ Coordinator::Coordinator(const Config& config, Store& store, Bus& bus, const Clo
 Coordinator::~Coordinator() = default;
 
 Result<void> Coordinator::subscribe() {
-  const std::tuple<std::string, std::string_view, Handler> table[] = {
-      {subjects_.replies(status_.id), {}, &Coordinator::on_reply},
-      {subjects_.results(), kCoordinatorsGroup, &Coordinator::on_result},
-      {subjects_.announces(), {}, &Coordinator::on_announcement},
-      {subjects_.heartbeats(), {}, &Coordinator::on_heartbeat},
-      {subjects_.apis(), kCoordinatorsGroup, &Coordinator::on_api},
-      {bus_.inbox() + ".>", {}, &Coordinator::on_inbox},
+  const std::pair<Result<SubscriptionId>, Handler> table[] = {
+      {bus_.subscribe_answers(subjects_.replies(status_.id)), &Coordinator::on_reply},
+      {bus_.subscribe(subjects_.results(), kCoordinatorsGroup), &Coordinator::on_result},
+      {bus_.subscribe(subjects_.announces()), &Coordinator::on_announcement},
+      {bus_.subscribe(subjects_.heartbeats()), &Coordinator::on_heartbeat},
+      {bus_.subscribe(subjects_.apis(), kCoordinatorsGroup), &Coordinator::on_api},
+      {bus_.subscribe_answers(bus_.inbox() + ".>"), &Coordinator::on_inbox},
   };
-  for (const auto& [subject, queue, handler] : table) {
-    const auto id = bus_.subscribe(subject, queue);
+  for (const auto& [id, handler] : table) {
     if (!id) return id.error();
     routes_[*id] = handler;
   }

@@ -73,7 +73,7 @@ Result<std::unique_ptr<NatsBus>> connect(const NatsOptions& options, const Clock
 /// The fleet id of a coordinator that already answers on this prefix, empty when nobody does.
 std::string fleet_on(NatsBus& bus, const Subjects& subjects, const Clock& clock) {
   const auto answers = bus.inbox() + ".fleet";
-  const auto subscription = bus.subscribe(answers);
+  const auto subscription = bus.subscribe_answers(answers);
   if (!subscription || !bus.publish({subjects.api("status"), answers, R"({"api":1})", {}})) return {};
   std::string fleet;
   std::vector<Message> inbox;

@@ -90,7 +90,7 @@ Result<std::unique_ptr<NatsClient>> NatsClient::connect(NatsOptions options, con
     return error;
   }
   std::unique_ptr<NatsClient> client(new NatsClient(std::move(*bus), url, prefix, timeout));
-  auto answers = client->bus_->subscribe(client->bus_->inbox() + ".>");
+  auto answers = client->bus_->subscribe_answers(client->bus_->inbox() + ".>");
   if (!answers) return answers.error();
   client->answers_ = *answers;
   return client;

@@ -31,7 +31,7 @@ JobDesk::JobDesk(const std::string& url)
       events_(*store_, clock_),
       admission_(subjects_, self_, *store_, registry_, events_, random_, clock_, *log_),
       dispatcher_(config_, subjects_, store_->fleet(), self_, registry_, limiter_, random_) {
-  replies_ = must_have(bus_->subscribe(subjects_.replies(self_)));
+  replies_ = must_have(bus_->subscribe_answers(subjects_.replies(self_)));
   announces_ = must_have(bus_->subscribe(subjects_.announces()));
   heartbeats_ = must_have(bus_->subscribe(subjects_.heartbeats()));
   effects_.at_once.push_back({subjects_.rollcall(), {}, encode(RollCall{store_->fleet(), self_}), {}});

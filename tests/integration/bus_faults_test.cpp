@@ -1,11 +1,6 @@
 // What goes wrong at the bus around a fleet: an observer that does not read, a worker that is signed out, one that is
 // huge.
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <set>
@@ -16,40 +11,13 @@
 #include "schema/subjects.h"
 #include "support/nats_client.h"
 #include "support/parts_fleet.h"
+#include "support/raw_client.h"
 
 using namespace muster;
 using test::NatsClient;
 using test::PartsFleet;
 using test::slurp;
 using Json = nlohmann::json;
-
-namespace {
-
-/// A client that subscribes, and never reads a byte of what it gets.
-class StuckObserver {
- public:
-  StuckObserver(std::uint16_t port, const std::string& subject)
-      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const int small = 4096;
-    ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
-    REQUIRE(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-    const std::string words =
-        "CONNECT {\"verbose\":false,\"headers\":true,\"name\":\"stuck\"}\r\nSUB " + subject + " 1\r\n";
-    REQUIRE(::send(socket_, words.data(), words.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(words.size()));
-  }
-  ~StuckObserver() { ::close(socket_); }
-  StuckObserver(const StuckObserver&) = delete;
-  StuckObserver& operator=(const StuckObserver&) = delete;
-
- private:
-  int socket_;
-};
-
-}  // namespace
 
 // Once half of max_pending waits for a client, a server holds back who publishes to it, up to a second for each
 // message: here some eighty of them, and nothing cuts the client off before. The first run is the measure.
@@ -74,7 +42,8 @@ TEST_CASE("an observer that does not read its events holds nobody up") {
     return report["duration_ms"].get<double>();
   };
   const auto alone = run("alone");
-  const StuckObserver stuck(fleet.nats.port(), "muster.event.>");
+  const test::RawClient stuck(fleet.nats.port());
+  stuck.say("SUB muster.event.> 1\r\n");
   const auto watched = run("watched");
   std::printf("%d resources: %.0f ms, with an observer that is stuck %.0f ms\n", kMany, alone, watched);
   CHECK(watched < 2 * alone + 10'000);

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "support/nats_server.h"
+#include "support/raw_client.h"
 #include "worker_sdk/bus/nats_bus.h"
 
 using namespace muster;
@@ -156,7 +157,7 @@ TEST_CASE("a request is answered, or the server says that nobody listens") {
   NatsServer server;
   auto requester = connect_to(server);
   auto responder = connect_to(server);
-  listen(*requester, requester->inbox() + ".>");
+  REQUIRE(requester->subscribe_answers(requester->inbox() + ".>"));
   listen(*responder, "ask");
   CHECK(requester->inbox() != responder->inbox());
   REQUIRE(requester->publish({"ask", requester->inbox() + ".1", "question", {}}));
@@ -176,6 +177,23 @@ TEST_CASE("a request is answered, or the server says that nobody listens") {
   CHECK(answered.subject == requester->inbox() + ".1");
   CHECK(answered.data == "answer");
   CHECK_FALSE(answered.no_responders);
+}
+
+TEST_CASE("forged words that nobody listens hold up nothing behind them") {
+  NatsServer server;
+  auto bus = connect_to(server);
+  listen(*bus, "plain");
+  listen(*bus, "queued", "group");
+  std::string words;
+  for (const std::string subject : {"plain", "queued"}) {
+    for (int i = 0; i < 100; ++i) words += "HPUB " + subject + " 16 16\r\nNATS/1.0 503\r\n\r\n\r\n";
+    words += "PUB " + subject + " 4\r\ntrue\r\n";
+  }
+  const test::RawClient forger(server.port());
+  forger.say(words);
+  const auto messages = receive(*bus, 2);
+  REQUIRE(messages.size() == 2);
+  for (const Message& message : messages) CHECK(message.data == "true");
 }
 
 TEST_CASE("what is too large or would break the protocol is refused") {

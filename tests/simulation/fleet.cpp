@@ -47,7 +47,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   cloud_.populate(1 + random_.below(8), random_.below(12), random_.below(40));
   for (std::size_t i = 0; i < kDisks; ++i) disks_.push_back(std::make_shared<testing::MemoryDisk>());
   user_ = broker_.connect("user");
-  user_->subscribe(user_->inbox() + ".>").value();
+  user_->subscribe_answers(user_->inbox() + ".>").value();
   user_->subscribe("sim.event.>").value();
   objects_.on_change = [this](const std::string& key, const Host& host) { return check_change(key, host); };
   objects_.is_replaced = [this](const std::string& id) {

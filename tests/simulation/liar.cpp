@@ -41,7 +41,7 @@ Liar::Liar(MemoryBroker& broker, const Clock& clock, Random& random, Bytes manif
       due_(clock.now()) {
   jobs_ = bus_->subscribe(subjects_.worker_job("SIM", id_)).value();
   control_ = bus_->subscribe(subjects_.worker_control("SIM", id_)).value();
-  bus_->subscribe(bus_->inbox() + ".>").value();
+  bus_->subscribe_answers(bus_->inbox() + ".>").value();
 }
 
 void Liar::announce() {

@@ -17,7 +17,7 @@ CoordinatorFixture::CoordinatorFixture()
   add_target("t");
   store = std::move(open_sqlite_store(":memory:", clock, random).value());
   user = broker.connect("user");
-  user->subscribe(user->inbox() + ".>").value();
+  user->subscribe_answers(user->inbox() + ".>").value();
   events_ = user->subscribe(Subjects(config.prefix).events()).value();
 }
 

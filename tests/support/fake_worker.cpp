@@ -156,7 +156,7 @@ FakeWorker::FakeWorker(std::unique_ptr<Bus> bus, const Clock& clock, std::string
   rollcall_ = bus_->subscribe(subjects_.rollcall()).value();
   control_ = bus_->subscribe(subjects_.worker_control(announcement.ns, announcement.worker)).value();
   own_jobs_ = bus_->subscribe(subjects_.worker_job(announcement.ns, announcement.worker)).value();
-  bus_->subscribe(bus_->inbox() + ".>").value();
+  bus_->subscribe_answers(bus_->inbox() + ".>").value();
 }
 
 void FakeWorker::announce() {

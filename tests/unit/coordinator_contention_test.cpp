@@ -20,7 +20,7 @@ TEST_CASE_METHOD(CommandsFixture, "nothing is shown of a command that is not dur
   advance(Millis(500));
   failing.commits_only = failing.failing = true;
   const auto asks = broker.connect("asks");
-  asks->subscribe(asks->inbox() + ".>").value();
+  asks->subscribe_answers(asks->inbox() + ".>").value();
   for (const auto* verb : {"cancel", "command"}) {
     const auto body = Json{{"api", 1}, {"command", id}}.dump();
     asks->publish({Subjects(config.prefix).api(verb), asks->inbox() + ".answer", body, {}}).value();

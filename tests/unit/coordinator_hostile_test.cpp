@@ -131,7 +131,7 @@ TEST_CASE_METHOD(HostileFixture, "a verb that is no text is refused with an answ
 TEST_CASE_METHOD(HostileFixture, "a result that nobody waits for is refused, so that its worker can forget it") {
   start_discovered();
   auto bus_of_worker = broker.connect("other");
-  bus_of_worker->subscribe(bus_of_worker->inbox() + ".>").value();
+  bus_of_worker->subscribe_answers(bus_of_worker->inbox() + ".>").value();
   for (const auto& fleet : {store->fleet(), FleetId("another")}) {
     const JobReply reply{fleet, JobId("j"), Token("t"), WorkerId("w9"), 1, 1, JobResult(MutationResult{})};
     bus_of_worker->publish({"muster.result.NS", bus_of_worker->inbox() + ".ack", encode(reply), {}}).value();

@@ -337,7 +337,7 @@ TEST_CASE_METHOD(RunsFixture, "what waits for a commit that fails is not said af
   start_discovered();
   failing.commits_only = failing.failing = true;
   const auto asks = broker.connect("asks");
-  asks->subscribe(asks->inbox() + ".>").value();
+  asks->subscribe_answers(asks->inbox() + ".>").value();
   asks->publish({Subjects(config.prefix).api("discover"), asks->inbox() + ".answer", R"({"api":1})", {}}).value();
   advance(Millis(1000));
   failing.failing = false;

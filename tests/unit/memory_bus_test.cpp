@@ -126,8 +126,8 @@ TEST_CASE_METHOD(World, "each queue group gets one copy, and every member its tu
 TEST_CASE_METHOD(World, "a request that nobody listens to is answered so") {
   const auto requester = broker.connect("requester");
   const auto other = broker.connect("other");
-  REQUIRE(requester->subscribe(requester->inbox() + ".>"));
-  REQUIRE(other->subscribe(requester->inbox() + ".>"));
+  REQUIRE(requester->subscribe_answers(requester->inbox() + ".>"));
+  REQUIRE(other->subscribe_answers(requester->inbox() + ".>"));
   REQUIRE(requester->publish({"nobody.here", requester->inbox() + ".1", "x", {}}));
   const auto answers = receive_all(*requester);
   REQUIRE(answers.size() == 1);
@@ -140,6 +140,10 @@ TEST_CASE_METHOD(World, "a request that nobody listens to is answered so") {
   REQUIRE(requester->publish({"nobody.here", requester->inbox() + ".2", "x", {}}));
   CHECK(receive_all(*requester).empty());
   CHECK(receive_all(*other).size() == 1);
+
+  REQUIRE(requester->subscribe("mine"));
+  REQUIRE(requester->publish({"nobody.else", "mine", "x", {}}));
+  CHECK(receive_all(*requester).empty());  // not subscribed for answers
 }
 
 TEST_CASE_METHOD(World, "nothing comes out after unsubscribe, and limits of receive hold") {

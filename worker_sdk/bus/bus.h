@@ -72,6 +72,9 @@ class Bus {
   /// errors    kInvalidRequest, kDisconnected (closed for good)
   virtual Result<SubscriptionId> subscribe(std::string_view subject, std::string_view queue) = 0;
   Result<SubscriptionId> subscribe(std::string_view subject) { return subscribe(subject, {}); }
+  /// The same for a subject that requests name for their answers: only here the server's word arrives, too, that nobody
+  /// subscribes to what was asked.
+  virtual Result<SubscriptionId> subscribe_answers(std::string_view subject) = 0;
 
   /// No message of it comes out of receive() after this call.
   virtual void unsubscribe(SubscriptionId id) = 0;
@@ -92,7 +95,7 @@ class Bus {
   /// Looks at each subscription: for people.
   [[nodiscard]] virtual BusStatus status() const = 0;
 
-  /// Subject prefix of this connection alone (`_INBOX.<random>`); subscribe to `<inbox>.>` for answers.
+  /// Subject prefix of this connection alone (`_INBOX.<random>`); `<inbox>.>` is for answers.
   [[nodiscard]] virtual const std::string& inbox() const = 0;
 };
 

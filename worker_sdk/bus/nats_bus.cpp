@@ -49,9 +49,10 @@ constexpr std::int64_t kLibraryCloseMillis = 5000;
 
 struct Subscription {
   std::string subject;
-  std::string queue;
-  std::shared_ptr<Mailbox> mailbox;
-  std::optional<NatsSubscription> native;  // none while there is no connection
+  std::string queue{};
+  bool answers = false;
+  std::shared_ptr<Mailbox> mailbox{};
+  std::optional<NatsSubscription> native{};  // none while there is no connection
 };
 
 natsStatus publish_with_headers(natsConnection* connection, const Outgoing& message) {
@@ -102,6 +103,7 @@ struct NatsBus::State {
   void turn(TimePoint until, Reading reading);
   [[nodiscard]] bool may_read(Reading reading) const;
   void read_socket();
+  Result<SubscriptionId> subscribe(Subscription made);
   void make_native(Subscription& subscription);
   void drop_native(Subscription& subscription);
   void check_silence(TimePoint now);
@@ -157,8 +159,10 @@ void NatsBus::State::report_errors(TimePoint now) {
 }
 
 void NatsBus::State::make_native(Subscription& subscription) {
+  NatsSubscription& native = subscription.native.emplace();
   const natsStatus status =
-      subscription.native.emplace().open(link->get(), subscription.subject, subscription.queue, subscription.mailbox);
+      subscription.answers ? native.open_for_answers(link->get(), subscription.subject, subscription.mailbox)
+                           : native.open(link->get(), subscription.subject, subscription.queue, subscription.mailbox);
   if (status != NATS_OK) link->break_off();  // none may be missing: the next connection makes it
 }
 
@@ -246,8 +250,8 @@ bool NatsBus::State::may_read(Reading reading) const {
   return messages < kReadAheadMessages && bytes < kReadAheadBytes;
 }
 
-/// The library's delivery thread wakes with the first message of a plain subscription. It waits at the mailboxes until
-/// all that there is has been read: else the two would take turns, message for message.
+/// The library's delivery thread wakes with the first answer. It waits at the mailboxes until all that there is has
+/// been read: else the two would take turns, message for message.
 void NatsBus::State::read_socket() {
   {
     const std::lock_guard held(context->arrivals.mutex);
@@ -264,6 +268,16 @@ void NatsBus::State::check_silence(TimePoint now) {
     link->break_off();
     heard = now;
   }
+}
+
+Result<SubscriptionId> NatsBus::State::subscribe(Subscription made) {
+  if (auto valid = check_subscription(made.subject, made.queue); !valid) return valid.error();
+  if (closed) return Error{Errc::kDisconnected, "the bus is closed"};
+  const SubscriptionId id = ++last_id;
+  made.mailbox = std::make_shared<Mailbox>(id, std::shared_ptr<Arrivals>(context, &context->arrivals));
+  Subscription& subscription = subscriptions.emplace(id, std::move(made)).first->second;
+  if (connected()) make_native(subscription);
+  return id;
 }
 
 NatsBus::NatsBus(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -291,16 +305,11 @@ Result<std::unique_ptr<NatsBus>> NatsBus::connect(NatsOptions options, std::shar
 }
 
 Result<SubscriptionId> NatsBus::subscribe(std::string_view subject, std::string_view queue) {
-  if (auto valid = check_subscription(subject, queue); !valid) return valid.error();
-  if (state_->closed) return Error{Errc::kDisconnected, "the bus is closed"};
-  const SubscriptionId id = ++state_->last_id;
-  Subscription& subscription = state_->subscriptions[id];
-  subscription.subject = subject;
-  subscription.queue = queue;
-  subscription.mailbox =
-      std::make_shared<Mailbox>(id, std::shared_ptr<Arrivals>(state_->context, &state_->context->arrivals));
-  if (state_->connected()) state_->make_native(subscription);
-  return id;
+  return state_->subscribe({.subject = std::string(subject), .queue = std::string(queue)});
+}
+
+Result<SubscriptionId> NatsBus::subscribe_answers(std::string_view subject) {
+  return state_->subscribe({.subject = std::string(subject), .answers = true});
 }
 
 void NatsBus::unsubscribe(SubscriptionId id) {

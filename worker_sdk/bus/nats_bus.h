@@ -22,9 +22,9 @@ struct NatsOptions {
   Millis reconnect_wait_max{5000};
 };
 
-/// A Bus on the NATS C client in its event-loop mode: no delivery threads, one read and one write for many messages.
-/// Reconnects for ever; a connection that the library gives up (repeated authentication errors) is built anew, with
-/// credentials read afresh, and all subscriptions made again.
+/// A Bus on the NATS C client in its event-loop mode: one read and one write for many messages, and no other thread for
+/// any but answers. Reconnects for ever; a connection that the library gives up (repeated authentication errors) is
+/// built anew, with credentials read afresh, and all subscriptions made again.
 class NatsBus final : public Bus {
  public:
   /// Connects, waiting at most options.connect_timeout.
@@ -37,6 +37,7 @@ class NatsBus final : public Bus {
   NatsBus& operator=(const NatsBus&) = delete;
 
   Result<SubscriptionId> subscribe(std::string_view subject, std::string_view queue) override;
+  Result<SubscriptionId> subscribe_answers(std::string_view subject) override;
   using Bus::subscribe;
   void unsubscribe(SubscriptionId id) override;
   Result<void> publish(const Outgoing& message) override;

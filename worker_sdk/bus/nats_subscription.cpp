@@ -24,28 +24,17 @@ void on_complete(void* closure) noexcept {
 
 natsStatus NatsSubscription::open(natsConnection* connection, const std::string& subject, const std::string& queue,
                                   std::shared_ptr<Mailbox> mailbox) {
-  natsStatus status = NATS_OK;
-  if (queue.empty()) {
-    status = open_plain(connection, subject, std::move(mailbox));
-  } else {
-    collected_into_ = std::move(mailbox);
-    status = open_queued(connection, subject, queue);
-  }
-  if (status != NATS_OK) return status;
-  return natsSubscription_SetPendingLimits(native_.get(), static_cast<int>(Mailbox::kMaxMessages),
-                                           static_cast<int>(Mailbox::kMaxBytes));
-}
-
-natsStatus NatsSubscription::open_queued(natsConnection* connection, const std::string& subject,
-                                         const std::string& queue) {
+  collected_into_ = std::move(mailbox);
   natsSubscription* raw = nullptr;
-  const natsStatus status = natsConnection_QueueSubscribeSync(&raw, connection, subject.c_str(), queue.c_str());
+  const natsStatus status = queue.empty()
+                                ? natsConnection_SubscribeSync(&raw, connection, subject.c_str())
+                                : natsConnection_QueueSubscribeSync(&raw, connection, subject.c_str(), queue.c_str());
   native_.reset(raw);
-  return status;
+  return limit(status);
 }
 
-natsStatus NatsSubscription::open_plain(natsConnection* connection, const std::string& subject,
-                                        std::shared_ptr<Mailbox> mailbox) {
+natsStatus NatsSubscription::open_for_answers(natsConnection* connection, const std::string& subject,
+                                              std::shared_ptr<Mailbox> mailbox) {
   auto closure = std::make_unique<Closure>(std::move(mailbox));
   natsSubscription* raw = nullptr;
   natsStatus status = natsConnection_Subscribe(&raw, connection, subject.c_str(), on_message, closure.get());
@@ -53,13 +42,25 @@ natsStatus NatsSubscription::open_plain(natsConnection* connection, const std::s
   if (status == NATS_OK) status = natsSubscription_SetOnCompleteCB(raw, on_complete, closure.get());
   if (status == NATS_OK) [[maybe_unused]]
     const Closure* freed_by_on_complete = closure.release();
-  return status;
+  return limit(status);
+}
+
+natsStatus NatsSubscription::limit(natsStatus opened) {
+  if (opened != NATS_OK) return opened;
+  return natsSubscription_SetPendingLimits(native_.get(), static_cast<int>(Mailbox::kMaxMessages),
+                                           static_cast<int>(Mailbox::kMaxBytes));
 }
 
 void NatsSubscription::collect() {
-  if (!native_ || !collected_into_) return;
-  natsMsg* raw = nullptr;
-  while (natsSubscription_NextMsg(&raw, native_.get(), 0) == NATS_OK) collected_into_->put(MsgPtr(raw));
+  if (!collected_into_) return;
+  std::size_t left = backlog().messages;
+  while (left > 0) {
+    natsMsg* raw = nullptr;
+    const natsStatus status = natsSubscription_NextMsg(&raw, native_.get(), 0);
+    if (status == NATS_SLOW_CONSUMER) continue;  // said once, and no message is taken
+    --left;
+    if (status == NATS_OK) collected_into_->put(MsgPtr(raw));
+  }
 }
 
 void NatsSubscription::unsubscribe() {

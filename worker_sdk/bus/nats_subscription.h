@@ -9,17 +9,19 @@
 
 namespace muster {
 
-/// A subscription of one connection, which it must not outlive. A queue group's is read by the loop, without a thread.
-/// A plain one goes through the library's delivery thread: it can get the server's no-responders answers, and the
-/// synchronous read swallows those together with the subject that tells which request they belong to.
+/// A subscription of one connection, which it must not outlive. The loop reads it, without a thread, unless it is for
+/// answers: those go through the library's delivery thread, for the synchronous read swallows the server's
+/// no-responders answers together with the subject that tells which request they belong to.
 /// Thread: the loop thread.
 class NatsSubscription {
  public:
   NatsSubscription() = default;
 
-  /// Tells the server. The mailbox lives until the library calls no more.
+  /// Tells the server. `queue`: empty, none.
   natsStatus open(natsConnection* connection, const std::string& subject, const std::string& queue,
                   std::shared_ptr<Mailbox> mailbox);
+  /// The same for answers. The mailbox lives until the library calls no more.
+  natsStatus open_for_answers(natsConnection* connection, const std::string& subject, std::shared_ptr<Mailbox> mailbox);
   /// Moves what the last read brought to the mailbox, before the library forgets it with a lost connection.
   void collect();
   void unsubscribe();
@@ -33,11 +35,10 @@ class NatsSubscription {
   [[nodiscard]] std::uint64_t dropped() const;
 
  private:
-  natsStatus open_queued(natsConnection* connection, const std::string& subject, const std::string& queue);
-  natsStatus open_plain(natsConnection* connection, const std::string& subject, std::shared_ptr<Mailbox> mailbox);
+  natsStatus limit(natsStatus opened);
 
   SubscriptionPtr native_;
-  std::shared_ptr<Mailbox> collected_into_;  // a queue group's
+  std::shared_ptr<Mailbox> collected_into_;  // none: the delivery thread fills the mailbox
 };
 
 }  // namespace muster

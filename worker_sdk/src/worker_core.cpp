@@ -97,13 +97,15 @@ Result<void> WorkerCore::start(TimePoint now) {
   const std::pair<std::string, SubscriptionId*> subjects[] = {
       {options_.subjects.worker_job(ns, options_.id), &own_jobs_},
       {options_.subjects.worker_control(ns, options_.id), &control_},
-      {options_.subjects.rollcall(), &rollcall_},
-      {bus_.inbox() + ".>", &inbox_}};
+      {options_.subjects.rollcall(), &rollcall_}};
   for (const auto& [subject, id] : subjects) {
     auto subscribed = bus_.subscribe(subject);
     if (!subscribed) return std::move(subscribed.error());
     *id = *subscribed;
   }
+  auto answers = bus_.subscribe_answers(bus_.inbox() + ".>");
+  if (!answers) return std::move(answers.error());
+  inbox_ = *answers;
   if (auto started = service_.start(bus_); !started) return started;
   if (options_.journal) take_over(now);
   life_.initialize(now);

@@ -176,10 +176,18 @@ MemoryBus::~MemoryBus() {
 }
 
 Result<SubscriptionId> MemoryBus::subscribe(std::string_view subject, std::string_view queue) {
-  if (auto valid = check_subscription(subject, queue); !valid) return valid.error();
+  return add({std::string(subject), std::string(queue), false});
+}
+
+Result<SubscriptionId> MemoryBus::subscribe_answers(std::string_view subject) {
+  return add({std::string(subject), {}, true});
+}
+
+Result<SubscriptionId> MemoryBus::add(Subscription made) {
+  if (auto valid = check_subscription(made.subject, made.queue); !valid) return valid.error();
   const SubscriptionId id = ++last_id_;
-  const Subscription& made = subscriptions_[id] = {std::string(subject), std::string(queue)};
   if (connected_) broker_.add(made.subject, made.queue, {this, id});
+  subscriptions_.emplace(id, std::move(made));
   return id;
 }
 
@@ -213,6 +221,7 @@ std::size_t MemoryBus::receive(std::vector<Message>& out, std::size_t limit) {
 void MemoryBus::arrive(SubscriptionId id, std::shared_ptr<const MemoryBroker::Content> content) {
   const auto found = subscriptions_.find(id);
   if (found == subscriptions_.end()) return;  // unsubscribed while it was under way
+  if (content->no_responders && !found->second.answers) return;
   if (found->second.pending >= kMaxPendingMessages) {
     ++drops_;
     return;

@@ -96,6 +96,7 @@ class MemoryBus final : public Bus {
 
   /// errors   kInvalidRequest; without a connection the subscription is made by reconnect()
   Result<SubscriptionId> subscribe(std::string_view subject, std::string_view queue) override;
+  Result<SubscriptionId> subscribe_answers(std::string_view subject) override;
   using Bus::subscribe;
   void unsubscribe(SubscriptionId id) override;
   Result<void> publish(const Outgoing& message) override;
@@ -117,6 +118,7 @@ class MemoryBus final : public Bus {
   struct Subscription {
     std::string subject;
     std::string queue;
+    bool answers = false;
     std::size_t pending = 0;
   };
   struct Arrived {
@@ -125,6 +127,7 @@ class MemoryBus final : public Bus {
   };
 
   MemoryBus(MemoryBroker& broker, std::uint64_t number, std::string name, std::string inbox);
+  Result<SubscriptionId> add(Subscription made);
   void arrive(SubscriptionId id, std::shared_ptr<const MemoryBroker::Content> content);
 
   MemoryBroker& broker_;

@@ -54,7 +54,7 @@ void TestFleet::start() {
   const auto subscribed = [&](const std::string& subject) { return bus_->subscribe(subject).value(); };
   announces_ = subscribed(subjects_.announces());
   heartbeats_ = subscribed(subjects_.heartbeats());
-  replies_ = subscribed(subjects_.replies(self_));
+  replies_ = bus_->subscribe_answers(subjects_.replies(self_)).value();
   results_ = subscribed(subjects_.results());
   bus_->flush(kStart).value();
 }
