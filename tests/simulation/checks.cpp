@@ -217,7 +217,7 @@ Fleet::Fault Fleet::check_renaming() {
 
 Fleet::Fault Fleet::check_events() {
   std::uint64_t last = 0;
-  std::map<std::pair<std::string, std::string>, std::size_t> vanished;  // how often, by type and native id
+  std::map<std::pair<std::string, std::string>, std::size_t> vanished, begun, late;  // how often, by type and native id
   std::string gone;
   std::set<std::string> there;              // resource ids
   std::map<std::string, std::size_t> left;  // how often, by resource id
@@ -234,11 +234,17 @@ Fleet::Fault Fleet::check_events() {
         const auto data = Json::parse(event.data);
         if (data.contains("hash")) hashes[event.subject] = data["hash"];
       }
-      if (event.what == "resource.discovered" && !there.insert(event.subject).second) {
-        return "discovered twice, after" + before + ": " + event.data;
-      }
-      if (event.what == "resource.created") there.insert(event.subject);
       const bool missing = before.ends_with("resource.vanished");  // what is managed stays in the list until then
+      if (event.what == "resource.discovered" || event.what == "resource.created") {
+        const bool news = there.insert(event.subject).second;
+        if (event.what == "resource.discovered" && !news) {
+          return "discovered twice, after" + before + ": " + event.data;
+        }
+        const auto data = Json::parse(event.data);
+        const std::pair<std::string, std::string> which{data.at("type"), data.at("native_id")};
+        if (news) ++begun[which];
+        if (event.what == "resource.created" && missing) ++late[which];
+      }
       if (event.what == "resource.vanished" || (event.what == "resource.deleted" && !missing)) {
         const auto data = Json::parse(event.data);
         ++vanished[{data.at("type"), data.at("native_id")}];
@@ -255,7 +261,9 @@ Fleet::Fault Fleet::check_events() {
   for (const auto& [which, times] : vanished) {
     const auto& [type, id] = which;
     const auto removals = cloud_.removals(type, id) + objects_.removals(type, id);
-    if (times > removals) {
+    // The word of a worker that it has made something may come after the thing was seen, and seen to be gone.
+    const auto again = begun[which] - std::min(begun[which], objects_.creations(type, id));
+    if (times > removals + std::min(late[which], again)) {
       return fmt::format("{} {} vanished {} times and was removed {} times; gone:{}", type, id, times, removals, gone);
     }
   }

@@ -193,6 +193,13 @@ std::size_t Objects::removals(const std::string& type, const std::string& id) co
   return found == removals_.end() ? 0 : found->second;
 }
 
+std::size_t Objects::creations(const std::string& type, const std::string& id) const {
+  const auto makes = [&](const Entry& entry) {
+    return entry.act == Entry::Act::kCreate && entry.type == type && entry.id == id;
+  };
+  return static_cast<std::size_t>(std::ranges::count_if(books_, makes));
+}
+
 void Objects::edit() {
   const std::string type = random_->below(2) == 0 ? "SIM::Object" : "SIM::Named";
   auto& things = types_[type];

@@ -75,6 +75,7 @@ class Objects {
   [[nodiscard]] bool ever(const std::string& type, const std::string& id) const { return ever_.contains({type, id}); }
   /// How often a thing was removed: it cannot have vanished more often.
   [[nodiscard]] std::size_t removals(const std::string& type, const std::string& id) const;
+  [[nodiscard]] std::size_t creations(const std::string& type, const std::string& id) const;
   [[nodiscard]] bool seen(const Object& object) const { return object.ready_at <= clock_.now(); }
   /// Nothing that has begun is still to show, whether anybody asks for it or not.
   [[nodiscard]] bool at_rest() const;
