@@ -349,6 +349,17 @@ Fleet::Fault Fleet::check_reports() {
   for (const auto& id : promised_) {
     if (!must(store_->command(CommandId(id)))) return "a command was promised, and is not there: " + id;
   }
+  std::map<std::pair<std::string, std::string>, std::string> remade;  // the last command that made it, by type and id
+  for (const auto& row : must(store_->commands({}, 1000))) {
+    const auto plan = CommandPlan::parse(must(store_->command(row.id))->plan);
+    if (!plan) continue;
+    for (const auto& each : must(store_->operations(row.id))) {
+      const auto& step = plan->steps.at(each.step);
+      if (step.action != StepAction::kCreate || each.state != "done") continue;
+      auto& last = remade[{step.type, each.native_id}];
+      last = std::max(last, row.id.value);
+    }
+  }
   for (const auto& row : must(store_->commands({}, 1000))) {
     const auto plan = CommandPlan::parse(must(store_->command(row.id))->plan);
     if (!plan) return "the plan of a command cannot be read: " + row.id.value;
@@ -386,7 +397,9 @@ Fleet::Fault Fleet::check_reports() {
         const auto thing = things.find(step.native_id);
         if (thing == things.end()) continue;
         const auto maker = parsed(thing->second.key);
-        if (maker->command.value <= row.id.value) return said + ", and is there";
+        // A later create may have gone on with the key of an earlier one that nobody knew the outcome of.
+        const auto& last = std::max(maker->command.value, remade[{step.type, step.native_id}]);
+        if (last <= row.id.value) return said + ", and is there";
       }
       if (step.action == StepAction::kDelete && !entries.empty() && others_failed) {
         return said + ", and not all else has succeeded";
