@@ -1,6 +1,7 @@
 // What must hold of a fleet: at every step, and when it has come to rest.
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -143,15 +144,24 @@ Fleet::Fault Fleet::check_told() {
 }
 
 Fleet::Fault Fleet::check_inventory() {
+  for (const auto& target : config_.targets) {
+    if (auto fault = check_inventory(target.name)) return target.name + ": " + *fault;
+  }
+  return std::nullopt;
+}
+
+Fleet::Fault Fleet::check_inventory(const std::string& target) {
   struct Row {
     std::string properties, parent, resource;
   };
   std::map<std::string, std::map<std::string, Row>> rows;
   Fault fault;
   ResourceQuery query;
+  query.target = target;
   query.limit = 1'000'000;
   must(store_->query(query, [&](const ResourceView& row) {
     const std::string type(row.type), id(row.native_id);
+    if (row.managed && target != "cloud") fault = "managed through a target that nobody has named: " + id;
     if (row.managed && row.state == ResourceState::kMissing) return true;  // it is told as gone
     if (!rows[type]
              .emplace(id, Row{std::string(row.properties), std::string(row.parent_native_id), row.id.value})
@@ -183,7 +193,7 @@ Fleet::Fault Fleet::check_inventory() {
         }
         auto& whose = identities_.emplace(resource, thing.name).first->second;
         if (std::exchange(whose, thing.name) != thing.name) ++renewals_[resource];
-        resources_[thing.name] = resource;
+        resources_[target + "/" + thing.name] = resource;
       }
       if (auto wrong = compare(type, id, Cloud::properties(type, thing).dump())) return wrong;
     }
@@ -207,9 +217,11 @@ Fleet::Fault Fleet::check_renaming() {
   weather_.error_rate = error_rate;
   for (const auto& [type, things] : cloud_.types()) {
     for (const auto& [id, thing] : things) {
-      const auto was = before.find(thing.name);
-      if (cloud_.kept(type, thing) != Cloud::Kept::kYes || was == before.end()) continue;
-      if (resources_[thing.name] != was->second) return "renamed and taken for another: " + type + " " + id;
+      for (const auto& target : config_.targets) {
+        const auto was = before.find(target.name + "/" + thing.name);
+        if (cloud_.kept(type, thing) != Cloud::Kept::kYes || was == before.end()) continue;
+        if (resources_[was->first] != was->second) return "renamed and taken for another: " + type + " " + id;
+      }
     }
   }
   return std::nullopt;
@@ -217,7 +229,11 @@ Fleet::Fault Fleet::check_renaming() {
 
 Fleet::Fault Fleet::check_events() {
   std::uint64_t last = 0;
-  std::map<std::pair<std::string, std::string>, std::size_t> vanished, begun, late;  // how often, by type and native id
+  using Which = std::tuple<std::string, std::string, std::string>;  // target, type, native id
+  const auto which_of = [](const Json& data) {
+    return Which{data.at("target"), data.at("type"), data.at("native_id")};
+  };
+  std::map<Which, std::size_t> vanished, begun, late;  // how often
   std::string gone;
   std::set<std::string> there;              // resource ids
   std::map<std::string, std::size_t> left;  // how often, by resource id
@@ -240,14 +256,13 @@ Fleet::Fault Fleet::check_events() {
         if (event.what == "resource.discovered" && !news) {
           return "discovered twice, after" + before + ": " + event.data;
         }
-        const auto data = Json::parse(event.data);
-        const std::pair<std::string, std::string> which{data.at("type"), data.at("native_id")};
+        const auto which = which_of(Json::parse(event.data));
         if (news) ++begun[which];
         if (event.what == "resource.created" && missing) ++late[which];
       }
       if (event.what == "resource.vanished" || (event.what == "resource.deleted" && !missing)) {
         const auto data = Json::parse(event.data);
-        ++vanished[{data.at("type"), data.at("native_id")}];
+        ++vanished[which_of(data)];
         gone += " " + data.value("native_id", "") + "(" + data.value("reason", "") + before + ")";
         if (there.erase(event.subject) == 0) return event.what + " after" + before + ": " + event.data;
       }
@@ -259,12 +274,13 @@ Fleet::Fault Fleet::check_events() {
     }
   }
   for (const auto& [which, times] : vanished) {
-    const auto& [type, id] = which;
+    const auto& [target, type, id] = which;
     const auto removals = cloud_.removals(type, id) + objects_.removals(type, id);
     // The word of a worker that it has made something may come after the thing was seen, and seen to be gone.
     const auto again = begun[which] - std::min(begun[which], objects_.creations(type, id));
     if (times > removals + std::min(late[which], again)) {
-      return fmt::format("{} {} vanished {} times and was removed {} times; gone:{}", type, id, times, removals, gone);
+      return fmt::format("{} {} of {} vanished {} times and was removed {} times; gone:{}", type, id, target, times,
+                         removals, gone);
     }
   }
   for (const auto& [resource, times] : renewals_) {

@@ -80,6 +80,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("successors", faults.successors);
   part("filters", faults.filters);
   part("narrow-looks", faults.narrow_looks);
+  part("second-target", faults.second_target);
   return there;
 }
 

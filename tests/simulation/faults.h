@@ -39,6 +39,7 @@ struct Faults {
   int successors = 0;           // times in which other things take the places of some, under their ids
   int filters = 0;              // times in which the cloud has other filters than before
   int narrow_looks = 0;         // runs that look at one type
+  int second_target = 0;        // 1: the cloud is looked at through another target, too
 };
 
 inline constexpr std::size_t kWorkers = 3;     // from the start
@@ -90,6 +91,6 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
 Plan plan_faults(const Faults& faults, TimePoint now, Random& random);
 void plan_later_faults(const Faults& faults, TimePoint now, Random& random, Plan& plan);
 /// Names of the parts that they are.
-inline const std::set<std::string> kLaterFaults{"renames", "successors", "filters", "narrow-looks"};
+inline const std::set<std::string> kLaterFaults{"renames", "successors", "filters", "narrow-looks", "second-target"};
 
 }  // namespace muster::sim

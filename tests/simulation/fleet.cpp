@@ -60,7 +60,12 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   faults_ = draw_faults(random_);
   SeededRandom later(seed ^ 0x1A7E5U);
   draw_later_faults(faults_, later);
+  faults_.second_target = SeededRandom(seed ^ 0x5EC0DU).below(4) == 0 ? 1 : 0;
   parts_ = leave_out(faults_, without);
+  if (faults_.second_target > 0) {
+    config_.targets.push_back(config_.targets.front());
+    config_.targets.back().name = "mirror";
+  }
   plan_ = plan_faults(faults_, clock_.now(), random_);
   plan_later_faults(faults_, clock_.now(), later, plan_);
   weather_.error_rate = faults_.error_rate;
@@ -358,9 +363,12 @@ Fleet::Fault Fleet::look() {
   int until_all_is_read = faults_.filters > 0 ? 16 : 0;
   for (int attempt = 0; attempt < 40; ++attempt) {
     const auto before = must(store_->runs({}, 1)).front().id;
+    const auto changes = objects_.books().size();
     trigger();
     const auto ended = [&] { return must(store_->runs({}, 1)).front().id != before && all_ended(); };
     if (auto fault = pass(ended, kLimit, "the end of the last run")) return fault;
+    // What a drift has made the fleet change was told to the target that it was changed through, and to no other.
+    if (config_.targets.size() > 1 && objects_.books().size() > changes) continue;
     if (must(store_->runs({}, 1)).front().state == "complete") {
       auto fault = check_inventory();
       if (!fault || --until_all_is_read < 0) return fault;

@@ -79,6 +79,7 @@ class Fleet {
   /// Gives things other ids in a world that stands still: each is known as what it was.
   [[nodiscard]] Fault check_renaming();
   [[nodiscard]] Fault check_inventory();
+  [[nodiscard]] Fault check_inventory(const std::string& target);
   [[nodiscard]] Fault check_events();
   [[nodiscard]] Fault check_followed();
   [[nodiscard]] Fault check_history();
@@ -125,7 +126,7 @@ class Fleet {
   std::set<std::string> answered_;                 // commands that the user was told of
   std::set<std::string> told_;                     // those of results that the coordinator has acknowledged
   std::map<std::string, std::string> identities_;  // names of things of the cloud, by resource id
-  std::map<std::string, std::string> resources_;   // and their resource ids
+  std::map<std::string, std::string> resources_;   // and their resource ids; before the names, the target and a slash
   std::map<std::string, std::size_t> renewals_;    // by resource id: how often it was of another thing since
   Plan plan_;
   Fault fault_;
