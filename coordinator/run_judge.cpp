@@ -167,7 +167,8 @@ void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& defer
   parsed_ = {};
   const auto old = must(s_.store.one(row));
   if (!old) return;
-  must(s_.store.rename(row, item.native_id, deferred.parent, s_.clock.wall()));
+  const auto label = label_of(target, scan, item.properties, item.native_id);
+  must(s_.store.rename(row, item.native_id, label, deferred.parent, s_.clock.wall()));
   auto said = JsonObject().text("was", old->native_id).take();
   said = said.substr(1, said.size() - 2);
   if (old->properties != item.properties) {

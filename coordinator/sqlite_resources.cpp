@@ -177,12 +177,13 @@ Result<void> SqliteStore::change(RowId row, std::string_view properties, const H
   return status();
 }
 
-Result<void> SqliteStore::rename(RowId row, std::string_view native_id, RowId parent, WallTime at) {
+Result<void> SqliteStore::rename(RowId row, std::string_view native_id, std::string_view label, RowId parent,
+                                 WallTime at) {
   auto rows = select(sql::find_scan, row);
   const RowId scan = rows.next() ? rows.integer(0) : 0;
   if (auto done = rows.result(); !done) return done;
   if (!record(row, "renamed", "[]", at, kFirstLeft)) return refusal(row);
-  write(sql::rename_resource, row, at, key_hash_(scan, native_id), native_id, parent);
+  write(sql::rename_resource, row, at, key_hash_(scan, native_id), native_id, label, parent);
   write(sql::mark_present, row);
   write(sql::trim_history, row);
   return status();

@@ -64,7 +64,8 @@ class SqliteStore final : public Store {
   Result<void> change(RowId row, std::string_view properties, const Hash128& content, std::string_view label,
                       std::string_view uid, std::string_view patch, WallTime at,
                       std::string_view cause = "changed") override;
-  Result<void> rename(RowId row, std::string_view native_id, RowId parent, WallTime at) override;
+  Result<void> rename(RowId row, std::string_view native_id, std::string_view label, RowId parent,
+                      WallTime at) override;
   Result<void> reparent(RowId row, RowId parent) override;
   Result<void> leave(RowId row, ResourceState state, std::string_view cause, WallTime at) override;
   Result<void> set_stale(RowId row, bool stale) override;

@@ -248,8 +248,9 @@ class Store {
   virtual Result<void> change(RowId row, std::string_view properties, const Hash128& content, std::string_view label,
                               std::string_view uid, std::string_view patch, WallTime at,
                               std::string_view cause = "changed") = 0;
-  /// New native id and parent for the same object; version + 1, history cause `renamed`.
-  virtual Result<void> rename(RowId row, std::string_view native_id, RowId parent, WallTime at) = 0;
+  /// New native id, label and parent for the same object; version + 1, history cause `renamed`.
+  virtual Result<void> rename(RowId row, std::string_view native_id, std::string_view label, RowId parent,
+                              WallTime at) = 0;
   virtual Result<void> reparent(RowId row, RowId parent) = 0;
   /// The row leaves the list: `state` kVanished or kFiltered (kMissing keeps it listed); history cause `cause`.
   virtual Result<void> leave(RowId row, ResourceState state, std::string_view cause, WallTime at) = 0;

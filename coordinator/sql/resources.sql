@@ -64,7 +64,8 @@ WHERE row = ?1;
 UPDATE resources SET parent = ?2, state = 0, last_seen = NULL WHERE row = ?1;
 
 -- name: rename_resource
-UPDATE resources SET version = version + 1, changed_at = ?2, key = ?3, native_id = ?4, parent = ?5 WHERE row = ?1;
+UPDATE resources SET version = version + 1, changed_at = ?2, key = ?3, native_id = ?4, label = ?5, parent = ?6
+WHERE row = ?1;
 
 -- name: reparent_resource
 UPDATE resources SET parent = ?2 WHERE row = ?1;

@@ -41,8 +41,9 @@ class FailingStore final : public Store {
                       std::string_view uid, std::string_view patch, WallTime at, std::string_view cause) override {
     return write(store_->change(row, properties, content, label, uid, patch, at, cause));
   }
-  Result<void> rename(RowId row, std::string_view native_id, RowId parent, WallTime at) override {
-    return write(store_->rename(row, native_id, parent, at));
+  Result<void> rename(RowId row, std::string_view native_id, std::string_view label, RowId parent,
+                      WallTime at) override {
+    return write(store_->rename(row, native_id, label, parent, at));
   }
   Result<void> reparent(RowId row, RowId parent) override { return write(store_->reparent(row, parent)); }
   Result<void> leave(RowId row, ResourceState state, std::string_view cause, WallTime at) override {

@@ -62,7 +62,7 @@ TEST_CASE_METHOD(StoreFixture, "leaving, coming back and renaming between change
   double now = 0;
   for (int n = 1; n <= 40; ++n) {
     change(row, with(n), to(n), ++now);
-    if (n % 7 == 0) store().rename(row, "a" + std::to_string(n), 0, at(++now)).value();
+    if (n % 7 == 0) store().rename(row, "a" + std::to_string(n), "a", 0, at(++now)).value();
     if (n % 5 == 0) {
       store().leave(row, ResourceState::kVanished, "parent", at(++now)).value();
       CHECK(insert(tables, one(row).native_id, with(n + 1000), ++now) == row);

@@ -252,7 +252,7 @@ TEST_CASE_METHOD(StoreFixture, "what left does not leave again and is not change
   CHECK(one(row).state == ResourceState::kVanished);
   CHECK(one(row).version == 2);
   CHECK(store().change(row, "{}", {}, "l", "", "[]", at(3)).error().code == Errc::kNotFound);
-  CHECK(store().rename(row, "b", 0, at(3)).error().code == Errc::kNotFound);
+  CHECK(store().rename(row, "b", "b", 0, at(3)).error().code == Errc::kNotFound);
   CHECK(store().change(12345, "{}", {}, "l", "", "[]", at(3)).error().code == Errc::kNotFound);
   store().set_stale(row, true).value();
   CHECK(one(row).state == ResourceState::kVanished);
@@ -276,12 +276,13 @@ TEST_CASE_METHOD(StoreFixture, "a renamed row keeps its id and is found under it
   const auto row = insert(tables, "old", R"({"x":1})", 1);
   const auto id = one(row).id;
   store().set_stale(row, true).value();
-  store().rename(row, "new", parent, at(2)).value();
+  store().rename(row, "new", "New", parent, at(2)).value();
   CHECK(store().find(tables, "old").value() == 0);
   CHECK(store().find(tables, "new").value() == row);
   const auto found = one(row);
   CHECK(found.id == id);
   CHECK(found.native_id == "new");
+  CHECK(found.label == "New");
   CHECK(found.parent == parent);
   CHECK(found.version == 2);
   CHECK(found.changed_at == at(2));
@@ -298,7 +299,7 @@ TEST_CASE_METHOD(StoreFixture, "a name that had an owner before belongs to the l
   const auto first = insert(tables, "a", "{}", 0);
   store().leave(first, ResourceState::kVanished, "vanished", at(1)).value();
   const auto second = insert(tables, "b", "{}", 2);
-  store().rename(second, "a", 0, at(3)).value();
+  store().rename(second, "a", "a", 0, at(3)).value();
   CHECK(store().find(tables, "a").value() == second);
   CHECK(store().one("t", "PG::Table", "a").value().value().row == second);
   store().leave(second, ResourceState::kVanished, "vanished", at(4)).value();

@@ -305,7 +305,7 @@ TEST_CASE_METHOD(SqliteFixture, "native ids whose hashes collide stay apart") {
   store->leave(2, ResourceState::kVanished, "vanished", WallTime{}).value();
   CHECK(store->find(first, "b").value() == 0);
   CHECK(put(*store, first, "b") == 2);
-  store->rename(3, "d", 0, WallTime{}).value();
+  store->rename(3, "d", "d", 0, WallTime{}).value();
   CHECK(store->find(first, "d").value() == 3);
   CHECK(store->find(first, "c").value() == 0);
 }
