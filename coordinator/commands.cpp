@@ -22,6 +22,7 @@ constexpr std::size_t kMaxQueued = 256;
 constexpr std::size_t kCommandsKept = 1000;
 constexpr Millis kDraftAge{15 * 60'000};  // a user may think for a while before saying yes
 constexpr std::size_t kMistakesSaid = 5;
+constexpr Millis kPutBackPause{1000};  // until what cannot be planned yet is tried again
 
 std::string place(const PlanBasis& step) {
   return step.stack + "/" + step.name;
@@ -45,6 +46,13 @@ CommandId Commands::new_id() {
 }
 
 void Commands::start(TimePoint now) {
+  for (const auto& [stack, count] : must(s_.store.stacks())) {
+    must(s_.store.of_stack(stack, {}, [&](const ManagedView& row) {
+      if (!row.drifted) return;
+      const auto resource = declared_resource_from_json(Json::parse(row.declared, nullptr, false));
+      if (resource && resource->on_drift == OnDrift::kRevert) to_put_back_[stack].emplace(row.name);
+    }));
+  }
   if (const auto newest = must(s_.store.commands({}, 1)); !newest.empty()) newest_ = newest.front().id;
   for (auto& row : must(s_.store.unfinished_commands())) {
     auto plan = CommandPlan::parse(row.plan);
@@ -401,6 +409,8 @@ void Commands::tick(TimePoint now, Effects& effects) {
     if (execution.row().state == "complete") discovery_.drop_targets(execution.plan().drop_targets);
     it = running_.erase(it);
     must(s_.store.prune_commands(kCommandsKept));
+    put_back_at_ = now;
+    revert(now);
     if (!queued_.empty()) begin_queued(now);
   }
   std::erase_if(drafts_, [&](const auto& each) {
@@ -410,39 +420,52 @@ void Commands::tick(TimePoint now, Effects& effects) {
   });
 }
 
-/// What has drifted and is to be put back becomes a command of its own, one for each stack.
+/// What has drifted and is to be put back becomes a command of its own, one for each stack: when none of the stack is
+/// under way, for that may change it, or put it back itself.
 void Commands::revert(TimePoint now) {
-  std::map<std::string, std::set<std::string>> wanted;
-  for (auto& each : drift_.take_reversions()) wanted[each.stack].insert(each.name);
-  for (const auto& [stack, names] : wanted) {
-    if (queued_.size() >= kMaxQueued) {
-      s_.log.warn("stack={} drifted, and too many commands wait to put it back", stack);
-      return;
-    }
-    Declaration declaration;
-    declaration.stack = stack;
-    must(s_.store.of_stack(stack, {}, [&](const ManagedView& row) {
-      auto resource = declared_resource_from_json(Json::parse(row.declared, nullptr, false));
-      if (resource) declaration.resources.push_back(std::move(*resource));
-    }));
-    auto draft = declare({}, {std::move(declaration)}, {}, 0, now);
-    if (!draft) continue;
-    (*draft)->mode = ApplyMode::kPatch;
-    (*draft)->only = names;
-    plan(**draft);
-    // Only the digest of a write-only value is kept: what needs the value itself waits for the user's next apply.
-    if ((*draft)->mistakes.empty() && !(*draft)->plan.empty()) {
-      auto command = CommandPlan::of((*draft)->plan, [&](const PlanStep& step) -> const DeclaredResource& {
-        return (*draft)->stacks.front().resources[*step.declared];
-      });
-      enqueue("drift", {stack}, std::move(command));
-    }
-    for (const auto& mistake : (*draft)->mistakes) {
-      s_.log.warn("stack={} cannot be put back: {}: {}", stack, mistake.resource, mistake.message);
-    }
-    draft_bytes_ -= (*draft)->bytes;
-    drafts_.erase(std::string((*draft)->id));
+  for (auto& each : s_.drift.take_reversions()) {
+    to_put_back_[each.stack].insert(std::move(each.name));
+    put_back_at_ = now;
   }
+  if (to_put_back_.empty() || now < put_back_at_) return;
+  put_back_at_ = now + kPutBackPause;
+  std::erase_if(to_put_back_, [&](const auto& each) {
+    const auto& [stack, names] = each;
+    return !busy({stack}) && put_back(stack, names, now);
+  });
+}
+
+/// False: it cannot be planned yet.
+bool Commands::put_back(const std::string& stack, const std::set<std::string>& names, TimePoint now) {
+  if (queued_.size() >= kMaxQueued) return false;
+  Declaration declaration;
+  declaration.stack = stack;
+  must(s_.store.of_stack(stack, {}, [&](const ManagedView& row) {
+    auto resource = declared_resource_from_json(Json::parse(row.declared, nullptr, false));
+    if (resource) declaration.resources.push_back(std::move(*resource));
+  }));
+  const auto served = [&](const DeclaredResource& resource) {
+    return s_.registry.latest_manifest(namespace_of(resource.type)).second != nullptr;
+  };
+  if (!std::ranges::all_of(declaration.resources, served)) return false;
+  auto draft = declare({}, {std::move(declaration)}, {}, 0, now);
+  if (!draft) return true;
+  (*draft)->mode = ApplyMode::kPatch;
+  (*draft)->only = names;
+  plan(**draft);
+  // Only the digest of a write-only value is kept: what needs the value itself waits for the user's next apply.
+  if ((*draft)->mistakes.empty() && !(*draft)->plan.empty()) {
+    auto command = CommandPlan::of((*draft)->plan, [&](const PlanStep& step) -> const DeclaredResource& {
+      return (*draft)->stacks.front().resources[*step.declared];
+    });
+    enqueue("drift", {stack}, std::move(command));
+  }
+  for (const auto& mistake : (*draft)->mistakes) {
+    s_.log.warn("stack={} cannot be put back: {}: {}", stack, mistake.resource, mistake.message);
+  }
+  draft_bytes_ -= (*draft)->bytes;
+  drafts_.erase(std::string((*draft)->id));
+  return true;
 }
 
 TimePoint Commands::next_due() const {

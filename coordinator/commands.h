@@ -46,8 +46,8 @@ struct PlanBasis {
 /// Store errors are thrown as StoreFailure. Thread: loop thread only.
 class Commands {
  public:
-  Commands(CommandServices services, Drift& drift, Discovery& discovery, Random& random)
-      : s_(services), drift_(drift), discovery_(discovery), random_(random) {}
+  Commands(CommandServices services, Discovery& discovery, Random& random)
+      : s_(services), discovery_(discovery), random_(random) {}
 
   /// Takes up what did not end.
   void start(TimePoint now);
@@ -100,11 +100,11 @@ class Commands {
   [[nodiscard]] std::vector<std::string> moved(const CommandPlan& plan) const;
   void add_reordered(const CommandPlan& plan, std::vector<std::string>& said) const;
   void revert(TimePoint now);
+  [[nodiscard]] bool put_back(const std::string& stack, const std::set<std::string>& names, TimePoint now);
   CommandId new_id();
   CommandId enqueue(const char* kind, std::vector<std::string> stacks, CommandPlan plan);
 
   CommandServices s_;
-  Drift& drift_;
   Discovery& discovery_;
   Random& random_;
   std::map<std::string, std::unique_ptr<Draft>> drafts_;
@@ -112,6 +112,8 @@ class Commands {
   InventoryView::Agreements agreements_;
   std::map<std::uint64_t, std::unique_ptr<Execution>> running_;  // by owner
   std::deque<Queued> queued_;
+  std::map<std::string, std::set<std::string>> to_put_back_;  // names, by stack
+  TimePoint put_back_at_{};                                   // not before
   CommandId newest_;
   static constexpr std::uint64_t kFirstOwner = 1ULL << 32;  // runs have the numbers below
   std::uint64_t next_owner_ = kFirstOwner;

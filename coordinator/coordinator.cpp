@@ -55,7 +55,7 @@ struct Coordinator::Core {
         drift(c.store_, registry, events),
         discovery({c.config_, c.store_, registry, dispatcher, limiter, events, writes, drift, c.clock_, *c.log_},
                   c.random_),
-        commands({c.config_, c.store_, registry, dispatcher, events, writes, c.clock_, *c.log_}, drift, discovery,
+        commands({c.config_, c.store_, registry, dispatcher, events, writes, drift, c.clock_, *c.log_}, discovery,
                  c.random_),
         api({c.config_, c.subjects_, c.store_, registry, dispatcher, discovery, commands, publisher, supervision,
              events, c.status_, c.clock_}) {}

@@ -257,6 +257,7 @@ void Execution::begin(std::size_t index, TimePoint now) {
   if (adopts) must(s_.store.set_unsettled(work.place(), {}));  // this is the one
   if (noted_only) {
     must(s_.store.manage(step.row, {step.stack, step.name, step.claim}));
+    s_.drift.judge(must(s_.store.one(step.row)).value());  // it may have drifted since it was planned
     return end(index, State::kDone);
   }
   if (auto located = locate(work); !located) return fail(work, located.error());
@@ -387,12 +388,24 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
   take_converging(work, answer, now);
 }
 
+/// What a step has seen of a resource no run finds changed once more: where the step does not make it as declared, what
+/// is another than it was declared is told here.
+void Execution::note_drift(RowId seen) {
+  const auto row = seen == 0 ? std::nullopt : must(s_.store.one(seen));
+  const bool there = row && row->managed && row->state != ResourceState::kMissing;
+  if (there && !row->drifted && !MUSTER_MUTATION("drift-seen-unsaid")) s_.drift.judge(*row);
+}
+
 void Execution::end(std::size_t index, State state, std::string_view code, const std::string& message) {
   OperationRow operation;
   if (const auto it = running_.find(index); it != running_.end()) {
     auto& work = *it->second;
     end_write(work);
     jobs_.erase(work.job);
+    if (state != State::kDone) {
+      note_drift(work.step.row);
+      if (work.row != work.step.row) note_drift(work.row);
+    }
     const bool creating = work.change() == Work::Change::kCreate;
     const bool forgotten = MUSTER_MUTATION("forget-unsettled-key");
     if (creating && state != State::kDone && work.op.uncertain && work.row == 0 && !forgotten) {

@@ -30,6 +30,7 @@ struct CommandServices {
   Dispatcher& dispatcher;
   EventLog& events;
   WriteLog& writes;
+  Drift& drift;
   const Clock& clock;
   spdlog::logger& log;
 };
@@ -83,6 +84,7 @@ class Execution {
   bool has_room(const std::string& target);
   static bool over(State state);
   void begin(std::size_t step, TimePoint now);
+  void note_drift(RowId seen);
   void end(std::size_t step, State state, std::string_view code = {}, const std::string& message = {});
   void fail(Work& work, const Error& error);
   void release(std::size_t step);

@@ -154,6 +154,7 @@ void Execution::gone(Work& work) {
   if (listed) {
     must(s_.store.leave(row->row, row->managed ? ResourceState::kMissing : ResourceState::kVanished, "vanished",
                         s_.clock.wall()));
+    if (row->managed) s_.drift.gone(*row);
     s_.events.emit(work.target.ns, "resource.vanished", row->id.value,
                    identity(*row).text("reason", "not found").take());
   }
@@ -513,7 +514,8 @@ void Execution::converge(Work& work, const Json& there, TimePoint now) {
                (there.contains(pointer) ? there.at(pointer).dump() : "not there") + ";";
   }
   message.back() = '.';
-  must(s_.store.set_drifted(work.row, true));
+  // Marked, and not put back: that has just been tried.
+  if (work.step.resource->on_drift != OnDrift::kAbsorb) must(s_.store.set_drifted(work.row, true));
   fail(work, {Errc::kNotStabilized, message, {}, 0});
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "coordinator/claim.h"
 #include "coordinator/command_plan.h"
 #include "coordinator/must.h"
 #include "schema/codec.h"
@@ -248,7 +249,7 @@ Fleet::Fault Fleet::check_events() {
       auto& before = told[event.subject];
       if (event.what.starts_with("resource.")) {
         const auto data = Json::parse(event.data);
-        if (data.contains("hash")) hashes[event.subject] = data["hash"];
+        if (data.contains("hash")) hashes_told_[event.subject].insert(hashes[event.subject] = data["hash"]);
       }
       const bool missing = before.ends_with("resource.vanished");  // what is managed stays in the list until then
       if (event.what == "resource.discovered" || event.what == "resource.created") {
@@ -312,19 +313,29 @@ Fleet::Fault Fleet::check_followed() {
 
 /// Every version of a resource is known, with what led to it.
 Fleet::Fault Fleet::check_history() {
+  struct Row {
+    RowId row;
+    std::uint64_t version;
+    std::string resource;
+  };
   Fault fault;
-  std::vector<std::pair<RowId, std::uint64_t>> rows;
+  std::vector<Row> rows;
   ResourceQuery query;
   query.limit = 1'000'000;
   must(store_->query(query, [&](const ResourceView& row) {
-    rows.emplace_back(row.row, row.version);
+    rows.push_back({row.row, row.version, row.id.value});
     return true;
   }));
-  for (const auto& [row, version] : rows) {
+  for (const auto& [row, version, resource] : rows) {
     const auto history = must(store_->history(row));
     for (std::size_t i = 0; i < history.size(); ++i) {
-      if (history[i].version != i + 1)
-        return fmt::format("version {} is where {} was to be", history[i].version, i + 1);
+      const auto& entry = history[i];
+      if (entry.version != i + 1) return fmt::format("version {} is where {} was to be", entry.version, i + 1);
+      if (faults_.clock_jumps > 0) continue;  // times say nothing of what came first
+      const auto then = must(store_->properties_at(row, entry.at));
+      if (!then || !hashes_told_[resource].contains(hex(hash128(*then)))) {
+        return fmt::format("version {} of {} was {}, and nobody was told", i + 1, resource, then.value_or("nothing"));
+      }
     }
     if (history.size() != version) return fmt::format("{} versions are known of {}", history.size(), version);
   }
@@ -478,6 +489,27 @@ Fleet::Fault Fleet::check_owners() {
     }
   }
   return std::nullopt;
+}
+
+/// What is not as declared is marked as drifted, and nothing else: as far as that does not depend on other resources.
+Fleet::Fault Fleet::check_marks() {
+  Fault fault;
+  for (const auto& [stack, count] : must(store_->stacks())) {
+    must(store_->of_stack(stack, {}, [&](const ManagedView& row) {
+      const auto declared = Json::parse(row.declared);
+      const auto there = Json::parse(row.properties);
+      if (row.state != ResourceState::kPresent || row.name.ends_with(kReplaced)) return;
+      if (!declared.value("holes", Json::array()).empty() || declared.value("on_drift", "") == "observe") return;
+      const auto wanted = declared.value("properties", Json::object());
+      const bool same = std::ranges::all_of(wanted.items(), [&](const auto& property) {
+        return property.value().is_null() || there.value(property.key(), Json()) == property.value();
+      });
+      if (row.drifted != same || fault) return;
+      fault = fmt::format("{} is {}marked as drifted: {} of {}", row.native_id, same ? "" : "not ", row.properties,
+                          row.declared);
+    }));
+  }
+  return fault;
 }
 
 /// The cloud is as the request declares it, and there is nothing left to do.

@@ -442,6 +442,7 @@ Fleet::Fault Fleet::run() {
   if (auto fault = pass([&] { return all_ended(); }, kLimit, "the end of what late results have begun")) return fault;
   if (auto fault = check_told()) return fault;
   if (auto fault = look()) return fault;
+  if (auto fault = check_marks()) return fault;
   if (auto fault = faults_.renames > 0 ? check_renaming() : std::nullopt) return fault;
   if (auto fault = check_events()) return fault;
   if (auto fault = check_reports()) return fault;

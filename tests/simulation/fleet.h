@@ -86,6 +86,7 @@ class Fleet {
   [[nodiscard]] Fault check_runs();
   [[nodiscard]] Fault check_reports();
   [[nodiscard]] Fault check_owners();
+  [[nodiscard]] Fault check_marks();
   [[nodiscard]] Fault check_declared(const Json& request);
   [[nodiscard]] Fault check_settled(const Json& request);
   [[nodiscard]] Fault check_destroyed(const std::string& stack);
@@ -127,7 +128,8 @@ class Fleet {
   std::set<std::string> told_;                     // those of results that the coordinator has acknowledged
   std::map<std::string, std::string> identities_;  // names of things of the cloud, by resource id
   std::map<std::string, std::string> resources_;   // and their resource ids; before the names, the target and a slash
-  std::map<std::string, std::size_t> renewals_;    // by resource id: how often it was of another thing since
+  std::map<std::string, std::set<std::string>> hashes_told_;  // of what events have told, by resource id
+  std::map<std::string, std::size_t> renewals_;               // by resource id: how often it was of another thing since
   Plan plan_;
   Fault fault_;
 };

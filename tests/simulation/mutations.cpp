@@ -61,6 +61,7 @@ const std::vector<Mutation>& mutations() {
       {"any-id", "what a read of one id tells of another is not believed", {631}},
       {"filters-of-part", "filters are known to have judged all only where all was read", {6615, 8721}},
       {"replace-at-once", "an object whose id is another's now is looked for under other ids", {6}},
+      {"drift-seen-unsaid", "what a command has seen drifted, and did not put right, is told", {103}},
       {"drop-events", "every event is told", {1}},
   };
   return kAll;

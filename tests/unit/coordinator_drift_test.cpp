@@ -1,0 +1,153 @@
+// What is told of drift, and what is put back: whoever has seen it, a run or a command.
+#include <algorithm>
+
+#include "support/commands_fixture.h"
+
+using namespace muster;
+using namespace muster::test;
+using Json = nlohmann::json;
+using Catch::Contains;
+
+namespace {
+
+struct DriftFixture : CommandsFixture {
+  std::size_t drifted() { return api("resources", {{"drifted", true}})["items"].size(); }
+  static Json reverting(Json resource) {
+    resource["on_drift"] = "revert";
+    return resource;
+  }
+  bool told(const std::string& type) {
+    const auto all = events();
+    return std::ranges::any_of(all, [&](const Json& event) { return event["type"] == "muster." + type; });
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(DriftFixture, "drift that is gone again is no drift") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 3}})}));
+  edit("a", "size", 9);
+  discover();
+  CHECK(drifted() == 1);
+  edit("a", "size", 3);
+  discover();
+  CHECK(drifted() == 0);
+}
+
+TEST_CASE_METHOD(DriftFixture, "only what is to be put back is put back") {
+  start_discovered();
+  auto other = box("b", {{"size", 3}});
+  other["on_drift"] = GENERATE("alert", "observe");
+  apply(stack({reverting(box("a", {{"size", 3}})), other}));
+  edit("a", "size", 9);
+  edit("b", "size", 9);
+  discover();
+  advance(Millis(2000));
+  CHECK(thing("a")["size"] == 3);
+  CHECK(thing("b")["size"] == 9);
+}
+
+// No run finds it changed once more: the inventory has what the command has seen.
+TEST_CASE_METHOD(DriftFixture, "what a command sees drifted, and does not put right, is told as drift") {
+  start_discovered();
+  auto declared = box("a", {{"size", 3}, {"link", "x"}});
+  const bool reverts = GENERATE(false, true);
+  if (reverts) declared = reverting(declared);
+  apply(stack({declared}));
+  edit("a", "link", "y");
+  events();
+  auto changed = declared;
+  changed["properties"]["size"] = 4;
+  const auto refused = apply(stack({changed}));
+  CHECK_THAT(message_of(refused, "a"), Contains("/link has changed since it was planned"));
+  advance(Millis(2000));
+  CHECK(told("resource.drifted"));
+  CHECK(drifted() == (reverts ? 0 : 1));
+  CHECK(thing("a")["link"] == (reverts ? "x" : "y"));
+}
+
+TEST_CASE_METHOD(DriftFixture, "what a command finds gone is told as drift") {
+  start_discovered();
+  const auto declared = reverting(box("a", {{"size", 3}}));
+  apply(stack({declared}));
+  system.things["NS::Box"].clear();
+  events();
+  auto changed = declared;
+  changed["properties"]["size"] = 4;
+  CHECK(result_of(apply(stack({changed})), "a") == "failed NOT_FOUND");
+  advance(Millis(2000));
+  CHECK(told("resource.drifted"));
+  CHECK(thing("a")["size"] == 3);  // as it was declared last
+}
+
+TEST_CASE_METHOD(DriftFixture, "a claim that is planned before a drift does not hide it") {
+  start_discovered();
+  auto declared = box("a", {{"size", 3}});
+  apply(stack({declared}));
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<CreateJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  const auto first = begin(stack({box("x")}, "patch"));  // is under way
+  declared["on_drift"] = "alert";
+  declared["protect"] = true;
+  const auto second = begin(stack({declared}, "patch"));  // waits
+  edit("a", "size", 9);
+  api("discover");
+  advance(Millis(3000));
+  CHECK(drifted() == 1);
+  worker().on_job = {};
+  worker().release();
+  end_of(first);
+  end_of(second);
+  CHECK(drifted() == 1);
+}
+
+TEST_CASE_METHOD(DriftFixture, "what drifts while its stack is being changed is put back afterwards") {
+  start_discovered();
+  apply(stack({reverting(box("a", {{"size", 3}}))}));
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<CreateJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  const auto first = begin(stack({box("x")}, "patch"));
+  edit("a", "size", 9);
+  api("discover");
+  advance(Millis(3000));
+  CHECK(thing("a")["size"] == 9);
+  const bool restarted = GENERATE(false, true);
+  worker().on_job = {};
+  if (restarted) {
+    crash();
+    start();
+  }
+  worker().release();
+  end_of(first);
+  advance(Millis(5000));
+  CHECK(thing("a")["size"] == 3);
+  CHECK(drifted() == 0);
+}
+
+TEST_CASE_METHOD(DriftFixture, "what has come back is not made a second time") {
+  start_discovered();
+  apply(stack({box("a")}));
+  const auto was = system.things["NS::Box"].front();
+  system.remove("NS::Box", was.id);
+  discover();
+  CHECK(state_of("NS::Box", was.id) == "missing");
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<CreateJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  const auto first = begin(stack({box("x")}, "patch"));
+  const auto second = begin(stack({box("a")}, "patch"));  // waits
+  system.things["NS::Box"].push_back(was);
+  api("discover");
+  advance(Millis(3000));
+  CHECK(state_of("NS::Box", was.id) == "present");
+  worker().on_job = {};
+  worker().release();
+  end_of(first);
+  CHECK(result_of(end_of(second), "a") == "blocked CONFLICT");
+}
