@@ -129,6 +129,32 @@ TEST_CASE_METHOD(DriftFixture, "what drifts while its stack is being changed is 
   CHECK(drifted() == 0);
 }
 
+TEST_CASE_METHOD(DriftFixture, "what a command is about to put right is not put back beside it") {
+  start_discovered();
+  auto declared = reverting(box("a", {{"size", 3}}));
+  apply(stack({declared}));
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<CreateJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  declared["properties"]["size"] = 4;
+  declared["after"] = {"x"};
+  const auto first = begin(stack({box("x"), declared}));
+  edit("a", "size", 9);
+  api("discover");
+  advance(Millis(3000));
+  CHECK(drifted() == 1);
+  worker().on_job = {};
+  worker().release();
+  CHECK(end_of(first)["state"] == "complete");
+  advance(Millis(2000));
+  CHECK(thing("a")["size"] == 4);
+  CHECK(drifted() == 0);
+  const auto commands = api("commands")["items"];
+  CHECK(commands.size() == 2);
+  for (const auto& command : commands) CHECK(command["state"] == "complete");
+}
+
 TEST_CASE_METHOD(DriftFixture, "what has come back is not made a second time") {
   start_discovered();
   apply(stack({box("a")}));
