@@ -335,7 +335,7 @@ void Execution::submit_due(Work& work, TimePoint now) {
     case Phase::kPolling:
       return submit(work, StatusJob{work.op.request_id, work.op.native_id}, now);
     case Phase::kFinding: {
-      if (!work.candidates.empty()) return submit(work, ReadJob{work.candidates}, now);
+      if (!work.candidates.empty()) return submit(work, ReadJob{first_candidates(work)}, now);
       ListJob list;
       list.parent = parent_of(work);
       list.page_token = work.page_token;

@@ -292,30 +292,51 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
 void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
   if (!work.op.native_id.empty()) return go_on(work, Phase::kSettling, now);  // it has been told meanwhile
   if (const auto* error = std::get_if<Error>(&result)) return again(work, Phase::kFinding, *error, now);
+  // What cannot be seen for the time being may be the object.
+  const auto passes = [](const Error& error) { return error_traits(error.code).retry != Retry::kNever; };
   if (const auto* page = std::get_if<ListResult>(&result)) {
-    work.listed = page->next_page_token.empty();
-    work.page_token = page->next_page_token;
+    std::vector<std::string> unread;
     for (const auto& item : page->items) {
       if (item.properties.empty()) {
-        work.candidates.push_back(item.native_id);
+        unread.push_back(item.native_id);
       } else if (is_wanted(work, item)) {
         return created(work, item, now);
       }
     }
+    const auto hidden = std::ranges::find_if(page->problems, passes, &Problem::failure);
+    if (hidden != page->problems.end()) return again(work, Phase::kFinding, hidden->failure, now);
+    work.listed = page->next_page_token.empty();
+    work.page_token = page->next_page_token;
+    work.candidates = std::move(unread);
   } else if (const auto* read = std::get_if<ReadResult>(&result)) {
-    for (std::size_t i = 0; i < read->items.size() && i < work.candidates.size(); ++i) {
+    const auto asked = first_candidates(work);
+    if (read->items.size() != asked.size()) {
+      return fail(work, {Errc::kContract, "the plugin was asked for other ids than it answers for", {}, 0});
+    }
+    const Error* hidden = nullptr;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
       const auto* item = std::get_if<Item>(&read->items[i]);
-      if (item == nullptr) continue;
+      if (item == nullptr) {
+        const auto& error = std::get<Error>(read->items[i]);
+        if (passes(error)) hidden = &error;
+        continue;
+      }
       auto named = *item;
-      if (named.native_id.empty()) named.native_id = work.candidates[i];
+      if (named.native_id.empty()) named.native_id = asked[i];
       if (is_wanted(work, named)) return created(work, named, now);
     }
-    work.candidates.erase(work.candidates.begin(), work.candidates.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                                                 kReadAtOnce, work.candidates.size())));
+    if (hidden != nullptr) return again(work, Phase::kFinding, *hidden, now);
+    work.candidates.erase(work.candidates.begin(), work.candidates.begin() + static_cast<std::ptrdiff_t>(asked.size()));
   }
   if (!work.candidates.empty() || !work.listed) return go_on(work, Phase::kFinding, now);
   // It is not there: the uncertain attempt has made nothing so far, and the same key may be tried again.
   again(work, Phase::kCreating, {Errc::kNotStabilized, "there is no such object", {}, 0}, now);
+}
+
+std::vector<std::string> Execution::first_candidates(const Work& work) {
+  const std::size_t together = work.type->read_batch == 0 ? kReadAtOnce : work.type->read_batch;
+  const auto count = static_cast<std::ptrdiff_t>(std::min(together, work.candidates.size()));
+  return {work.candidates.begin(), work.candidates.begin() + count};
 }
 
 /// Whether an object is the declared one, by what identifies objects of the type.

@@ -1,0 +1,76 @@
+// What may have been made, looked for by what identifies it.
+#include <set>
+
+#include "support/commands_fixture.h"
+
+using namespace muster;
+using test::CommandsFixture;
+using test::FakeWorker;
+
+namespace {
+
+struct FindingFixture : CommandsFixture {
+  /// A target that has so many things beside, and says of the second attempt at a creation only that the name is taken.
+  void start_with(int others, std::uint32_t read_batch = 0) {
+    for (auto& type : manifest.types) type.read_batch = read_batch;
+    for (int i = 0; i < others; ++i) {
+      const auto id = "other-" + std::to_string(i);
+      system.add("NS::Box", {id, Json{{"name", id}}.dump(), "uid-" + id, ""});
+    }
+    system.page = 1000;
+    system.knows_keys = false;
+    start_discovered();
+    worker().jobs.clear();
+    worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+      if (lost++ > 0) return {};
+      static_cast<void>(system.change(job));
+      return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
+    };
+  }
+  std::size_t creations() { return worker().asked<CreateJob>().size(); }
+
+  int lost = 0;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(FindingFixture, "what may have been made is looked for in batches, each id once") {
+  start_with(100, 10);
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(count() == 101);
+  std::multiset<std::string> read;
+  for (const auto& job : worker().asked<ReadJob>()) {
+    const auto& ids = std::get<ReadJob>(job.operation).native_ids;
+    CHECK(ids.size() <= 10);
+    read.insert(ids.begin(), ids.end());
+  }
+  CHECK(read.size() >= 101);
+  for (int i = 0; i < 100; ++i) CHECK(read.count("other-" + std::to_string(i)) == 1);
+}
+
+TEST_CASE_METHOD(FindingFixture, "what cannot be seen for the time being may be what is looked for") {
+  start_with(3);
+  int hidden = 0;
+  SECTION("a read of it fails") {
+    worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+      const auto* read = std::get_if<ReadJob>(&job.operation);
+      if (read == nullptr || read->native_ids.size() == 1 || hidden++ > 0) return {};
+      auto answer = std::get<ReadResult>(system.answer(job));
+      answer.items.back() = Error{Errc::kThrottling, "slowly", {}, 0};
+      return JobResult(answer);
+    };
+  }
+  SECTION("a part of the listing fails") {
+    worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+      if (!std::holds_alternative<ListJob>(job.operation) || hidden++ > 0) return {};
+      auto answer = std::get<ListResult>(system.answer(job));
+      answer.items.pop_back();
+      answer.problems.push_back({{}, Error{Errc::kNetwork, "reset", {}, 0}});
+      return JobResult(answer);
+    };
+  }
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(hidden > 1);
+  CHECK(count() == 4);
+  CHECK(creations() == 2);  // else a third, for it was taken for not there
+}
