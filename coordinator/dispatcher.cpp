@@ -13,6 +13,7 @@ namespace {
 constexpr Millis kCheckEvery{100};
 constexpr std::array<std::uint64_t, 4> kStride = {8, 4, 2, 1};  // by Priority: 8 commands go for one discovery
 constexpr std::size_t kQueuedPerSlot = 4;                       // more waits with the caller
+constexpr std::uint16_t kPagesOfOne = 64;                       // of a plugin, in one answer
 constexpr Millis kRecoverAfter{3500};  // until nobody has a recovered job any more: some heartbeats
 
 }  // namespace
@@ -225,6 +226,9 @@ bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& 
     ++state.unattributed;
   }
 
+  if (auto* list = std::get_if<ListJob>(&record.spec.operation)) {
+    list->pages = limiter_.limits(spec.lane.ns, spec.target.id) ? 1 : kPagesOfOne;  // each page is a call
+  }
   const auto time_left = std::max(Millis(1), std::chrono::duration_cast<Millis>(record.deadline - now));
   const JobView job{fleet_,         record.id,     record.token,  record.attempt, spec.lane.ns,
                     spec.lane.pool, spec.target,   spec.type,     spec.manifest,  change ? kChangeLease : kReadLease,

@@ -56,6 +56,13 @@ TimePoint Limiter::ready_at(const std::string& ns, const TargetId& target, TimeP
   return now + std::max<TimePoint::duration>(wait, Millis(1));
 }
 
+bool Limiter::limits(const std::string& ns, const TargetId& target) const {
+  const auto of_ns = buckets_.find(ns);
+  if (of_ns == buckets_.end()) return false;
+  const auto it = of_ns->second.find(target);
+  return it != of_ns->second.end() && it->second.rate > 0;
+}
+
 void Limiter::charge(const std::string& ns, const TargetId& target, double calls, TimePoint now) {
   auto& bucket = buckets_[ns][target];
   refill(bucket, now);

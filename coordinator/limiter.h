@@ -20,6 +20,9 @@ class Limiter {
   /// When the next job for the target may go; `now` or earlier: at once.
   [[nodiscard]] TimePoint ready_at(const std::string& ns, const TargetId& target, TimePoint now);
 
+  /// Whether calls to the target are counted out.
+  [[nodiscard]] bool limits(const std::string& ns, const TargetId& target) const;
+
   void charge(const std::string& ns, const TargetId& target, double calls, TimePoint now);
 
   /// The provider said THROTTLING: nothing goes before `retry_after`, and then at half the rate. A target without a

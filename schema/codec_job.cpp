@@ -89,6 +89,7 @@ void put(const muster::ListJob& value, ListJob::Builder to) {
   if (value.parent) put(*value.parent, to.initParent());
   to.setPageToken(text(value.page_token));
   to.setPageSize(value.page_size);
+  to.setPages(value.pages);
 }
 
 muster::ListJob get(ListJob::Reader from) {
@@ -96,6 +97,7 @@ muster::ListJob get(ListJob::Reader from) {
   if (from.hasParent()) job.parent = get(from.getParent());
   job.page_token = get_text(from.getPageToken(), "ListJob.pageToken", 0, kMaxPageTokenBytes);
   job.page_size = from.getPageSize();
+  job.pages = from.getPages();
   return job;
 }
 

@@ -84,10 +84,12 @@ struct SecretPart {
 }
 
 struct ListJob {
-  # One page of the ids of `Job.type`. Plugins keep no state between pages: any worker can serve the next one.
+  # A page of the ids of `Job.type`. Plugins keep no state between pages: any worker can serve the next one.
   parent @0 :Parent;     # unset when listing at the root
   pageToken @1 :Text;    # empty for the first page; else what the page before gave; at most 16 KiB
   pageSize @2 :UInt32;   # items wanted at most; fewer are fine, also none with a nextPageToken
+  pages @3 :UInt16;      # pages of the plugin that the answer may hold as one, while they come quickly and their items
+                         # are not more than pageSize; 0 and 1: one
 }
 
 struct Parent {

@@ -63,6 +63,7 @@ struct ListJob {
   std::optional<Parent> parent;
   std::string page_token;
   std::uint32_t page_size = 0;
+  std::uint16_t pages = 0;
   bool operator==(const ListJob&) const = default;
 };
 

@@ -176,7 +176,8 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
   for (const auto& [name, things] : types_) {
     TypeInfo info;
     info.name = name;
-    info.page_size = 7;
+    // What a type leaves to the coordinator comes in pages of the cloud's own, several to an answer.
+    if (name != "SIM::Note") info.page_size = kPage;
     info.read_batch = 5;
     if (name == "SIM::Item") info.parent = "SIM::Box";
     if (name == "SIM::Box") info.list_gives = ListGives::kProperties;
@@ -187,7 +188,7 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
       // Continues behind the id that came last: robust against what comes and goes between two pages.
       for (auto it = all->upper_bound(request.page_token); it != all->end(); ++it) {
         if (request.parent && it->second.parent != request.parent->native_id) continue;
-        if (page.items.size() == request.page_size) {
+        if (page.items.size() == std::min<std::size_t>(request.page_size, kPage)) {
           page.next_page_token = page.items.back().native_id;
           break;
         }

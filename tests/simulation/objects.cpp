@@ -231,7 +231,7 @@ void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host
     TypeInfo info;
     info.name = name;
     info.schema = named ? kNamedSchema : kObjectSchema;
-    info.page_size = 7;
+    if (!named) info.page_size = kPage;
     info.read_batch = 5;
     if (named) info.list_gives = ListGives::kProperties;
     const auto* all = &things;
@@ -240,7 +240,7 @@ void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host
       ListPage page;
       for (auto it = all->upper_bound(request.page_token); it != all->end(); ++it) {
         if (!seen(it->second)) continue;
-        if (page.items.size() == request.page_size) {
+        if (page.items.size() == std::min<std::size_t>(request.page_size, kPage)) {
           page.next_page_token = page.items.back().native_id;
           break;
         }

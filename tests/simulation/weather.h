@@ -7,6 +7,9 @@
 
 namespace muster::sim {
 
+/// Things in a page of the system's, at most.
+inline constexpr std::size_t kPage = 7;
+
 /// What is the matter with the system behind the target, for all calls alike.
 struct Weather {
   double error_rate = 0;    // share of reads that fail

@@ -9,6 +9,15 @@
 using namespace muster;
 using test::DispatcherFixture;
 
+TEST_CASE_METHOD(DispatcherFixture, "an answer may hold several pages of a target without a limit, and else one") {
+  join("w1", 4);
+  auto listing = spec();
+  const auto pages = [&] { return std::get<ListJob>(dispatch(listing).job.operation).pages; };
+  CHECK(pages() > 1);
+  limiter.set_rate(listing.lane.ns, listing.target.id, 100, clock.now());
+  CHECK(pages() == 1);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a job goes to its pool's queue group while nobody of the pool can be full") {
   join("w1", 2);
   join("w2", 2);
@@ -24,7 +33,9 @@ TEST_CASE_METHOD(DispatcherFixture, "a job goes to its pool's queue group while 
   CHECK(message.job.pool == "default");
   CHECK(message.job.type == "NS::Thing");
   CHECK(message.job.target == spec().target);
-  CHECK(message.job.operation == JobOperation(ListJob{}));
+  ListJob listing;
+  listing.pages = 64;
+  CHECK(message.job.operation == JobOperation(listing));
   CHECK(message.job.priority == Priority::kDiscovery);
   CHECK(message.job.deadline == Millis(120'000));
   CHECK(message.job.lease == Millis(3000));

@@ -77,6 +77,16 @@ TEST_CASE_METHOD(Bucket, "calls that are known only afterwards are paid for by w
   CHECK(ready());
 }
 
+TEST_CASE_METHOD(Bucket, "a target is limited by a rate, or by what it has learnt") {
+  CHECK_FALSE(limiter.limits("NS", target));
+  charge();
+  CHECK_FALSE(limiter.limits("NS", target));
+  throttled();
+  CHECK(limiter.limits("NS", target));
+  CHECK_FALSE(limiter.limits("NS", TargetId("other")));
+  CHECK_FALSE(limiter.limits("OTHER", target));
+}
+
 TEST_CASE_METHOD(Bucket, "every namespace and target has a bucket of its own") {
   rate(1);
   charge();

@@ -76,7 +76,7 @@ std::vector<Sample<Job>> samples() {
   status.priority = Priority::kStatus;
   return {
       {"list", std::move(root)},
-      {"list-below-parent", job(ListJob{schema_parent(), "after:orders", 64})},
+      {"list-below-parent", job(ListJob{schema_parent(), "after:orders", 64, 16})},
       {"read", job(ReadJob{{"app.public.orders", "app.public.größe"}})},
       {"create", job(CreateJob{"op-1/1", {R"({"name":"audit"})", {}}, schema_parent()})},
       {"create-root", job(CreateJob{"op-2/1", config_with_secrets(), std::nullopt})},

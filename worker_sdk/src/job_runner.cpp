@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "contract.h"
@@ -17,7 +19,9 @@ namespace {
 
 constexpr Millis kConfigTtl{60'000};
 constexpr std::size_t kMaxConfigs = 256;
-constexpr Millis kRefusedFor{5000};  // a hint: what keeps a worker from changes seldom passes at once
+constexpr Millis kPagesWithin{10};  // of one answer: from then on what is there is worth more than what comes
+constexpr std::size_t kPagesBytes = 256 * 1024;  // of one answer, and one page more
+constexpr Millis kRefusedFor{5000};              // a hint: what keeps a worker from changes seldom passes at once
 
 class RunningContext final : public JobContext {
  public:
@@ -56,6 +60,21 @@ Document* document_of(JobOperation& operation) {
   return nullptr;
 }
 
+std::size_t bytes_of(const std::vector<Item>& items) {
+  return std::accumulate(items.begin(), items.end(), std::size_t{0}, [](std::size_t sum, const Item& item) {
+    return sum + item.native_id.size() + item.properties.size();
+  });
+}
+
+void append(ListResult& list, ListResult page) {
+  if (MUSTER_MUTATION("page-left-out")) page.items.clear();
+  list.items.insert(list.items.end(), std::make_move_iterator(page.items.begin()),
+                    std::make_move_iterator(page.items.end()));
+  list.problems = std::move(page.problems);  // there were none
+  list.skipped += page.skipped;
+  list.next_page_token = std::move(page.next_page_token);
+}
+
 /// What the job says in plain of names: what it names is no secret on the bus.
 std::string known_of(const Job& job) {
   if (const auto* create = std::get_if<CreateJob>(&job.operation)) {
@@ -81,8 +100,14 @@ Error refused(std::string why) {
   return error;
 }
 
-JobRunner::JobRunner(const Plugin& plugin, SecretPolicy secrets, std::shared_ptr<spdlog::logger> log, Keeping keeping)
-    : plugin_(plugin), secrets_(std::move(secrets)), log_(std::move(log)), keeping_(std::move(keeping)) {}
+JobRunner::JobRunner(const Plugin& plugin, SecretPolicy secrets, std::shared_ptr<spdlog::logger> log,
+                     std::shared_ptr<Journal> journal, const Clock& clock, WorkerId worker)
+    : plugin_(plugin),
+      secrets_(std::move(secrets)),
+      log_(std::move(log)),
+      journal_(std::move(journal)),
+      clock_(clock),
+      worker_(std::move(worker)) {}
 
 Outcome JobRunner::run(const Job& job, const Permit& permit, TimePoint now) {
   auto config = config_of(job.target, now);
@@ -93,31 +118,62 @@ Outcome JobRunner::run(const Job& job, const Permit& permit, TimePoint now) {
 
 Outcome JobRunner::call(const Job& job, const Config& config, const Redactor& redactor, const Permit& permit) const {
   RunningContext context(job, permit.stop, permit.deadline, redactor, *log_);
-  Outcome outcome{plugin_.run(job, config.value, context), 0};
-  outcome.calls = std::max(context.calls(), 1U);
+  const TimePoint until = clock_.now() + kPagesWithin;
+  Outcome outcome{plugin_.run(job, config.value, context), 1};
+  if (auto* list = std::get_if<ListResult>(&outcome.result)) {
+    outcome.calls += add_pages(job, config, until, context, *list);
+  }
+  outcome.calls = std::max(context.calls(), outcome.calls);
   redactor.redact(outcome.result, known_of(job));
   fit_bounds(outcome.result);
   return outcome;
 }
 
+std::uint32_t JobRunner::add_pages(const Job& job, const Config& config, TimePoint until, JobContext& context,
+                                   ListResult& list) const {
+  const auto& asked = std::get<ListJob>(job.operation);
+  if (asked.pages <= 1) return 0;
+  std::optional<Job> next;
+  std::size_t bytes = bytes_of(list.items);
+  std::uint32_t added = 0;
+  bool news = !list.items.empty();
+  while (news && list.problems.empty() && !list.next_page_token.empty() && 1 + added < asked.pages &&
+         list.items.size() < asked.page_size && bytes < kPagesBytes && clock_.now() < until &&
+         !context.stop_token().stop_requested()) {
+    if (!next) next = job;
+    auto& operation = std::get<ListJob>(next->operation);
+    operation.page_token = list.next_page_token;
+    operation.page_size = asked.page_size - static_cast<std::uint32_t>(list.items.size());
+    JobResult result = plugin_.run(*next, config.value, context);
+    ++added;
+    auto* page = std::get_if<ListResult>(&result);
+    // Whoever asks for that page is told what is wrong with it.
+    if (page == nullptr || page->next_page_token == operation.page_token) break;
+    bytes += bytes_of(page->items);
+    news = !page->items.empty();
+    append(list, std::move(*page));
+  }
+  return added;
+}
+
 Outcome JobRunner::run_mutation(const Job& job, const Config& config, const Permit& permit, TimePoint now) {
   auto filled = fill(job, config.redactor, now);
   if (!filled) return {std::move(filled.error()), 0};
-  Journal& journal = *keeping_.journal;
+  Journal& journal = *journal_;
   if (auto room = journal.begin(job.token); !room && !MUSTER_MUTATION("act-without-journal")) {
     log_->error("job={} token={} refused, for its result could not be kept: {}", job.id.value, job.token.value,
                 room.error().message);
     return {refused("this worker cannot keep the result of a change: " + room.error().message), 0};
   }
   // As late as can be: the process may have been stopped since the loop looked.
-  if (keeping_.clock->now() >= permit.lease_end && !MUSTER_MUTATION("ignore-lease")) {
+  if (clock_.now() >= permit.lease_end && !MUSTER_MUTATION("ignore-lease")) {
     journal.remove(job.token);
     return {refused("the lease ended before the change was begun"), 0};
   }
   Outcome outcome = call(filled->job, config, filled->redactor, permit);
   auto* error = std::get_if<Error>(&outcome.result);
   if (error != nullptr && error->code == Errc::kCancelled && permit.stop.stop_requested()) error->code = *permit.why;
-  if (auto kept = journal.finish(job.token, encode(reply_of(job, keeping_.worker, outcome))); !kept) {
+  if (auto kept = journal.finish(job.token, encode(reply_of(job, worker_, outcome))); !kept) {
     log_->error(
         "job={} token={} is done, and its result is not on disk: it is lost if this process ends before a "
         "coordinator has it: {}",

@@ -33,15 +33,10 @@ struct Permit {
 /// Thread: any, several at once.
 class JobRunner {
  public:
-  /// What mutations need beside: none is begun without.
-  struct Keeping {
-    std::shared_ptr<Journal> journal;
-    const Clock* clock = nullptr;  // outlives the runner; read right before a mutation is begun
-    WorkerId worker;
-  };
-
-  /// `plugin` outlives the runner.
-  JobRunner(const Plugin& plugin, SecretPolicy secrets, std::shared_ptr<spdlog::logger> log, Keeping keeping);
+  /// `journal`   null: no mutation may be run
+  /// `plugin` and `clock` outlive the runner; the clock is read right before a mutation is begun, and between pages.
+  JobRunner(const Plugin& plugin, SecretPolicy secrets, std::shared_ptr<spdlog::logger> log,
+            std::shared_ptr<Journal> journal, const Clock& clock, WorkerId worker);
 
   /// Never throws for what plugin code does. The outcome of a mutation that was begun is in the journal.
   Outcome run(const Job& job, const Permit& permit, TimePoint now);
@@ -70,12 +65,18 @@ class JobRunner {
   Result<std::shared_ptr<const Config>> config_of(const Target& target, TimePoint now);
   Result<Filled> fill(const Job& job, const Redactor& redactor, TimePoint now);
   Outcome call(const Job& job, const Config& config, const Redactor& redactor, const Permit& permit) const;
+  /// Appends the pages that follow, as far as the job asks for them and they come before `until`: many small messages
+  /// cost more than one. Returns how many were asked of the plugin.
+  std::uint32_t add_pages(const Job& job, const Config& config, TimePoint until, JobContext& context,
+                          ListResult& list) const;
   Outcome run_mutation(const Job& job, const Config& config, const Permit& permit, TimePoint now);
 
   const Plugin& plugin_;
   const SecretPolicy secrets_;
   const std::shared_ptr<spdlog::logger> log_;
-  const Keeping keeping_;
+  const std::shared_ptr<Journal> journal_;
+  const Clock& clock_;
+  const WorkerId worker_;
   Redactor credentials_;
   std::mutex mutex_;                  // of the members below
   std::map<TargetId, Cached> cache_;  // a small job does not parse JSON; secrets are read anew each minute

@@ -46,6 +46,11 @@ MicroService::Description describe(const WorkerCore::Options& options, const Plu
           .started = options.started};
 }
 
+const Clock& clock_of(const WorkerCore::Options& options) {
+  if (options.clock == nullptr) throw std::logic_error("a worker without a clock");
+  return *options.clock;
+}
+
 }  // namespace
 
 std::string_view state_name(WorkerCore::State state) {
@@ -80,14 +85,12 @@ WorkerCore::WorkerCore(Options options, const Plugin& plugin, Bus& bus, Random& 
       random_(random),
       executor_(executor),
       log_(std::move(log)),
-      runner_(std::make_shared<JobRunner>(plugin, options_.secrets, log_,
-                                          JobRunner::Keeping{options_.journal, options_.clock, options_.id})),
+      runner_(std::make_shared<JobRunner>(plugin, options_.secrets, log_, options_.journal, clock_of(options_),
+                                          options_.id)),
       manifest_(encode(plugin.manifest())),
       manifest_hash_(sha256_hex(manifest_)),
       service_(describe(options_, plugin.info())),
-      life_(plugin, options_.secrets, runner_, executor, log_) {
-  if (options_.journal && options_.clock == nullptr) throw std::logic_error("a journal, and no clock");
-}
+      life_(plugin, options_.secrets, runner_, executor, log_) {}
 
 // ---- Membership
 

@@ -54,7 +54,7 @@ class WorkerCore {
     WallTime started;
     SecretPolicy secrets;
     std::shared_ptr<Journal> journal;  // null: mutations are refused
-    const Clock* clock = nullptr;      // with a journal; read by the executor's threads; outlives their work
+    const Clock* clock = nullptr;      // never null; read by the executor's threads; outlives their work
   };
 
   /// What $SRV.STATS shows beside the requests.

@@ -1,0 +1,180 @@
+// Pages of the plugin that go on their way as one answer.
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sdk_harness.h"
+
+namespace muster::testing {
+namespace {
+
+/// A plugin whose listing has `things` things, two to a page, and what happens at each of its pages.
+struct Listing {
+  explicit Listing(int things) {
+    plugin.type({.name = "PG::Thing", .list_gives = ListGives::kProperties})
+        .list([this, things](const ListRequest& request, JobContext&) {
+          asked.push_back(request.page_token + "/" + std::to_string(request.page_size));
+          const int first = request.page_token.empty() ? 0 : std::stoi(request.page_token);
+          ListPage page;
+          page.skipped = 1;
+          for (int i = first; i < std::min({things, first + 2, first + static_cast<int>(request.page_size)}); ++i) {
+            page.items.push_back({"thing-" + std::to_string(i), Properties{{"n", i}}, ""});
+          }
+          const int next = first + static_cast<int>(page.items.size());
+          if (next < things) page.next_page_token = std::to_string(next);
+          return at_page ? at_page(std::move(page)) : Result<ListPage>(std::move(page));
+        });
+  }
+
+  Plugin plugin{{.name = "pages", .ns = "PG", .version = "1.0.0"}};
+  std::vector<std::string> asked;
+  std::function<Result<ListPage>(ListPage)> at_page;
+};
+
+using Asked = std::vector<std::string>;
+
+ListJob pages(std::uint16_t count, std::uint32_t size = 1000) {
+  return {.parent = {}, .page_token = {}, .page_size = size, .pages = count};
+}
+
+struct Answer {
+  ListResult list;
+  std::uint32_t calls = 0;
+};
+
+Answer answer(WorkerHarness& worker, const ListJob& list) {
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("t", list));
+  worker.run_one();
+  return {std::get<ListResult>(worker.result("t")), worker.replies("t").back().calls};
+}
+
+TEST_CASE("An answer holds the pages that it may, and counts a call for each") {
+  Listing listing(100);
+  WorkerHarness worker(listing.plugin);
+  const Answer got = answer(worker, pages(3));
+  CHECK(listing.asked == Asked{"/1000", "2/998", "4/996"});
+  CHECK(got.calls == 3);
+  REQUIRE(got.list.items.size() == 6);
+  for (std::size_t i = 0; i < 6; ++i) CHECK(got.list.items[i].native_id == "thing-" + std::to_string(i));
+  CHECK(got.list.next_page_token == "6");
+  CHECK(got.list.skipped == 3);
+}
+
+TEST_CASE("Who asks for no number of pages gets one") {
+  for (const std::uint16_t none : {0, 1}) {
+    Listing listing(100);
+    WorkerHarness worker(listing.plugin);
+    CHECK(answer(worker, pages(none)).list.items.size() == 2);
+    CHECK(listing.asked.size() == 1);
+  }
+}
+
+TEST_CASE("An answer of several pages ends with the listing") {
+  Listing listing(5);
+  WorkerHarness worker(listing.plugin);
+  const Answer got = answer(worker, pages(64));
+  CHECK(got.list.items.size() == 5);
+  CHECK(got.list.next_page_token.empty());
+}
+
+TEST_CASE("An answer of several pages has no more items than are wanted") {
+  Listing listing(100);
+  WorkerHarness worker(listing.plugin);
+  const Answer got = answer(worker, pages(64, 5));
+  CHECK(listing.asked == Asked{"/5", "2/3", "4/1"});
+  CHECK(got.list.items.size() == 5);
+  CHECK(got.list.next_page_token == "5");
+}
+
+TEST_CASE("Pages that come slowly are answered one at a time") {
+  Listing listing(100);
+  WorkerHarness worker(listing.plugin);
+  listing.at_page = [&](ListPage page) -> Result<ListPage> {
+    worker.stall(Millis{10});
+    return page;
+  };
+  CHECK(answer(worker, pages(64)).list.items.size() == 2);
+  CHECK(listing.asked.size() == 1);
+}
+
+TEST_CASE("Large pages are answered before more are made") {
+  Listing listing(100);
+  WorkerHarness worker(listing.plugin);
+  listing.at_page = [&](ListPage page) -> Result<ListPage> {
+    for (auto& item : page.items) item.properties = Properties{{"text", std::string(100'000, 'x')}};
+    return page;
+  };
+  CHECK(answer(worker, pages(64)).list.items.size() == 4);
+}
+
+TEST_CASE("A page that fails is left to who asks for it") {
+  Listing listing(100);
+  WorkerHarness worker(listing.plugin);
+  listing.at_page = [&](ListPage page) -> Result<ListPage> {
+    if (listing.asked.size() > 2) return throttled("slowly", Millis{100});
+    return page;
+  };
+  const Answer got = answer(worker, pages(64));
+  CHECK(got.list.items.size() == 4);
+  CHECK(got.list.next_page_token == "4");
+  CHECK(got.calls == 3);
+  worker.send_to_pool(worker.job("next", ListJob{.parent = {}, .page_token = "4", .page_size = 1000, .pages = 64}));
+  worker.run_one();
+  CHECK(worker.failed("next").code == Errc::kThrottling);
+}
+
+TEST_CASE("What could not be listed ends an answer of several pages, and is in it") {
+  Listing listing(100);
+  WorkerHarness worker(listing.plugin);
+  listing.at_page = [&](ListPage page) -> Result<ListPage> {
+    if (listing.asked.size() == 2) page.problems.push_back({"thing-x", access_denied("not yours")});
+    return page;
+  };
+  const Answer got = answer(worker, pages(64));
+  CHECK(got.list.items.size() == 4);
+  REQUIRE(got.list.problems.size() == 1);
+  CHECK(got.list.problems.front().native_id == "thing-x");
+  CHECK(got.list.next_page_token == "4");
+}
+
+TEST_CASE("A plugin that turns on the spot is not asked for ever") {
+  Listing listing(100);
+  WorkerHarness worker(listing.plugin);
+  SECTION("with the same token") {
+    listing.at_page = [](ListPage page) -> Result<ListPage> {
+      page.next_page_token = "2";
+      return page;
+    };
+  }
+  SECTION("with pages that hold nothing") {
+    listing.at_page = [&](ListPage page) -> Result<ListPage> {
+      if (listing.asked.size() > 1) page.items.clear();
+      return page;
+    };
+  }
+  const Answer got = answer(worker, pages(64));
+  CHECK(listing.asked.size() == 2);
+  CHECK(got.list.items.size() == 2);
+  CHECK_FALSE(got.list.next_page_token.empty());
+}
+
+TEST_CASE("A listing that is stopped makes no further page") {
+  Listing listing(100);
+  WorkerHarness worker(listing.plugin);
+  listing.at_page = [&](ListPage page) -> Result<ListPage> {
+    worker.control(Cancel{{JobId("job-t"), Token("t")}});
+    return page;
+  };
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("t", pages(64)));
+  worker.run_one();
+  CHECK(listing.asked.size() == 1);
+  CHECK(worker.failed("t").code == Errc::kCancelled);
+}
+
+}  // namespace
+}  // namespace muster::testing
