@@ -367,6 +367,31 @@ TEST_CASE_METHOD(CommandsFixture, "targets of files are kept, and leave with wha
   CHECK(api("targets")["items"].at(0)["state"] == "removed");
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a target of a file that the configuration names later is the configuration's") {
+  start_discovered();
+  auto request = stack({box("a")});
+  request["stacks"][0]["resources"][0]["target"] = "new";
+  request["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}, {"discover", true}}});
+  CHECK(apply(request)["state"] == "complete");
+  finish_runs();
+  const auto state = [&] {
+    for (const auto targets = api("targets"); const auto& target : targets["items"]) {
+      if (target["name"] == "new") return target["state"].get<std::string>();
+    }
+    return std::string("absent");
+  };
+  config.targets.push_back(config.targets.front());
+  config.targets.back().name = "new";
+  restart();
+  finish_runs();
+  CHECK(state() == "active");
+  CHECK(plan(request)["mistakes"].at(0)["pointer"] == "/targets/new");
+  config.targets.pop_back();
+  restart();
+  finish_runs();
+  CHECK(state() == "removed");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "secrets travel as references and are kept as such") {
   start_discovered();
   auto resource = box("a", {{"password", nullptr}});

@@ -169,6 +169,29 @@ TEST_CASE_METHOD(CommandsFixture, "what may have been made is asked for again un
   CHECK(count() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a key that has come to nothing after all is not asked for again") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "failed");
+  const auto key = [&] { return std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key; };
+  const auto first = key();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kInvalidRequest, "no such size", {}, 0});
+  };
+  CHECK(result_of(apply(stack({box("a")})), "a") == "failed INVALID_REQUEST");
+  CHECK(key() == first);
+  worker().on_go = {};
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(key() != first);
+  CHECK(count() == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what a target tells of an old key is looked at: it may be gone since") {
   start_discovered();
   std::vector<FakeSystem::Thing> made;

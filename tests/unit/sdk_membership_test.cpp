@@ -205,6 +205,20 @@ TEST_CASE("a drain with a limit stops what still runs and answers for it") {
   CHECK(worker.core().runs_plugin_code());
 }
 
+TEST_CASE("a drain without a limit does not wait for a slot that is stuck") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin, 2);
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("a"));
+  worker.control(Cancel{{JobId("job-a"), Token("a")}});
+  worker.advance(Millis{10'000});
+  REQUIRE(worker.failed("a").code == Errc::kTimeout);
+  worker.control(Drain{});
+  worker.advance(Millis{1000});
+  CHECK(worker.core().state() == State::kDrained);
+  CHECK(worker.core().runs_plugin_code());
+}
+
 TEST_CASE("the manifest is sent to who asks for it by hash, in parts where it is large") {
   Plugin plugin({.name = "things", .ns = "TH", .version = "1.2.3"});
   for (int i = 0; i < 200; ++i) {
