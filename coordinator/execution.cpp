@@ -335,10 +335,10 @@ void Execution::submit_due(Work& work, TimePoint now) {
     case Phase::kPolling:
       return submit(work, StatusJob{work.op.request_id, work.op.native_id}, now);
     case Phase::kFinding: {
-      if (!work.candidates.empty()) return submit(work, ReadJob{first_candidates(work)}, now);
+      if (!work.search.candidates.empty()) return submit(work, ReadJob{first_candidates(work)}, now);
       ListJob list;
       list.parent = parent_of(work);
-      list.page_token = work.page_token;
+      list.page_token = work.search.page_token;
       return submit(work, std::move(list), now);
     }
     case Phase::kCreating: {

@@ -130,9 +130,7 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
     }
     const bool not_applied = error_traits(error.code).applied == Applied::kNotApplied;
     if (error.code == Errc::kAlreadyExists || (unknown && not_applied) || row_.cancel == Cancelled::kForced) {
-      work.page_token.clear();
-      work.listed = false;
-      work.candidates.clear();
+      work.search = {};
       return go_on(work, Phase::kFinding, now);  // what is there of it tells how the uncertain attempt went
     }
     if (!unknown) return fail(work, error);
@@ -292,51 +290,58 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
 void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
   if (!work.op.native_id.empty()) return go_on(work, Phase::kSettling, now);  // it has been told meanwhile
   if (const auto* error = std::get_if<Error>(&result)) return again(work, Phase::kFinding, *error, now);
-  // What cannot be seen for the time being may be the object.
-  const auto passes = [](const Error& error) { return error_traits(error.code).retry != Retry::kNever; };
-  if (const auto* page = std::get_if<ListResult>(&result)) {
-    std::vector<std::string> unread;
+  auto& search = work.search;
+  const auto note = [&](const Error& error) {
+    if (error_traits(error.code).retry != Retry::kNever) search.hidden = error;  // it may be the object
+  };
+  const bool reads = !search.candidates.empty();
+  if (auto* page = std::get_if<ListResult>(&result); page != nullptr && !reads) {
     for (const auto& item : page->items) {
       if (item.properties.empty()) {
-        unread.push_back(item.native_id);
+        search.candidates.push_back(item.native_id);
       } else if (is_wanted(work, item)) {
         return created(work, item, now);
       }
     }
-    const auto hidden = std::ranges::find_if(page->problems, passes, &Problem::failure);
-    if (hidden != page->problems.end()) return again(work, Phase::kFinding, hidden->failure, now);
-    work.listed = page->next_page_token.empty();
-    work.page_token = page->next_page_token;
-    work.candidates = std::move(unread);
-  } else if (const auto* read = std::get_if<ReadResult>(&result)) {
+    for (const auto& problem : page->problems) note(problem.failure);
+    search.listed = page->next_page_token.empty();
+    search.page_token = std::move(page->next_page_token);
+    if (!search.listed && !search.tokens.insert(search.page_token).second) {
+      return fail(work, {Errc::kContract, "the plugin gave the same page token twice", {}, 0});
+    }
+  } else if (const auto* read = std::get_if<ReadResult>(&result); read != nullptr && reads) {
     const auto asked = first_candidates(work);
     if (read->items.size() != asked.size()) {
-      return fail(work, {Errc::kContract, "the plugin was asked for other ids than it answers for", {}, 0});
+      return fail(work, {Errc::kContract, "the plugin did not answer for each id that it was asked for", {}, 0});
     }
-    const Error* hidden = nullptr;
     for (std::size_t i = 0; i < asked.size(); ++i) {
-      const auto* item = std::get_if<Item>(&read->items[i]);
-      if (item == nullptr) {
-        const auto& error = std::get<Error>(read->items[i]);
-        if (passes(error)) hidden = &error;
+      if (const auto* error = std::get_if<Error>(&read->items[i])) {
+        note(*error);
         continue;
       }
-      auto named = *item;
-      if (named.native_id.empty()) named.native_id = asked[i];
-      if (is_wanted(work, named)) return created(work, named, now);
+      auto item = std::get<Item>(read->items[i]);
+      if (item.native_id.empty()) item.native_id = asked[i];
+      if (item.native_id == asked[i] && is_wanted(work, item)) return created(work, item, now);
     }
-    if (hidden != nullptr) return again(work, Phase::kFinding, *hidden, now);
-    work.candidates.erase(work.candidates.begin(), work.candidates.begin() + static_cast<std::ptrdiff_t>(asked.size()));
+    search.candidates.erase(search.candidates.begin(),
+                            search.candidates.begin() + static_cast<std::ptrdiff_t>(asked.size()));
+  } else {
+    return fail(work, {Errc::kContract, "the plugin answered with something else than it was asked for", {}, 0});
   }
-  if (!work.candidates.empty() || !work.listed) return go_on(work, Phase::kFinding, now);
+  if (!search.candidates.empty() || !search.listed) return go_on(work, Phase::kFinding, now);
+  if (search.hidden) {
+    const Error hidden = *search.hidden;
+    search = {};
+    return again(work, Phase::kFinding, hidden, now);
+  }
   // It is not there: the uncertain attempt has made nothing so far, and the same key may be tried again.
   again(work, Phase::kCreating, {Errc::kNotStabilized, "there is no such object", {}, 0}, now);
 }
 
 std::vector<std::string> Execution::first_candidates(const Work& work) {
   const std::size_t together = work.type->read_batch == 0 ? kReadAtOnce : work.type->read_batch;
-  const auto count = static_cast<std::ptrdiff_t>(std::min(together, work.candidates.size()));
-  return {work.candidates.begin(), work.candidates.begin() + count};
+  const auto count = static_cast<std::ptrdiff_t>(std::min(together, work.search.candidates.size()));
+  return {work.search.candidates.begin(), work.search.candidates.begin() + count};
 }
 
 /// Whether an object is the declared one, by what identifies objects of the type.

@@ -1,5 +1,10 @@
 #pragma once
 
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "coordinator/execution.h"
@@ -76,10 +81,15 @@ struct Execution::Work {
   Hash128 state;   // of all that was read
   Precondition precondition;
   std::optional<UpdateJob> update;
-  std::optional<Item> told;             // what a create was answered with that is to be seen yet
-  std::string page_token;               // kFinding: where the listing stands
-  bool listed = false;                  // it has come to its end
-  std::vector<std::string> candidates;  // ids that it gave without properties
+  std::optional<Item> told;  // what a create was answered with that is to be seen yet
+  /// kFinding: a look for what may have been made.
+  struct Search {
+    std::string page_token;                 // where the listing stands
+    std::set<std::string> tokens{};         // that it has given
+    bool listed = false;                    // it has come to its end
+    std::vector<std::string> candidates{};  // ids that it gave without properties
+    std::optional<Error> hidden{};          // why something could not be seen for the time being
+  } search;
 };
 
 }  // namespace muster

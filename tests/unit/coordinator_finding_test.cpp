@@ -1,5 +1,7 @@
 // What may have been made, looked for by what identifies it.
+#include <functional>
 #include <set>
+#include <string>
 
 #include "support/commands_fixture.h"
 
@@ -46,6 +48,52 @@ TEST_CASE_METHOD(FindingFixture, "what may have been made is looked for in batch
   }
   CHECK(read.size() >= 101);
   for (int i = 0; i < 100; ++i) CHECK(read.count("other-" + std::to_string(i)) == 1);
+}
+
+TEST_CASE_METHOD(FindingFixture, "what can never be seen does not keep the rest from being looked at") {
+  start_with(3);
+  system.page = 1;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* list = std::get_if<ListJob>(&job.operation);
+    if (list == nullptr || !list->page_token.empty()) return {};
+    auto answer = std::get<ListResult>(system.answer(job));
+    answer.problems.push_back({"broken", Error{Errc::kInternalFailure, "bug", {}, 0}});
+    return JobResult(answer);
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(creations() == 2);
+}
+
+TEST_CASE_METHOD(FindingFixture, "a search that a plugin leads astray ends") {
+  start_with(3);
+  std::string message;
+  std::function<FakeWorker::Behaviour(const Job&)> astray;
+  SECTION("by a token that comes again") {
+    message = "the same page token twice";
+    astray = [](const Job& job) -> FakeWorker::Behaviour {
+      if (!std::holds_alternative<ListJob>(job.operation)) return {};
+      return JobResult(ListResult{{}, "again", {}, 0});
+    };
+  }
+  SECTION("by another answer than was asked for") {
+    message = "something else than it was asked for";
+    astray = [](const Job& job) -> FakeWorker::Behaviour {
+      if (!std::holds_alternative<ListJob>(job.operation)) return {};
+      return JobResult(ReadResult{});
+    };
+  }
+  SECTION("by answers for other ids") {
+    message = "did not answer for each id";
+    astray = [](const Job& job) -> FakeWorker::Behaviour {
+      const auto* read = std::get_if<ReadJob>(&job.operation);
+      if (read == nullptr || read->native_ids.size() == 1) return {};
+      return JobResult(ReadResult{});
+    };
+  }
+  worker().on_job = astray;
+  const auto failed = apply(stack({box("a")}));
+  CHECK(result_of(failed, "a") == "failed CONTRACT");
+  CHECK_THAT(message_of(failed, "a"), Catch::Contains(message));
 }
 
 TEST_CASE_METHOD(FindingFixture, "what cannot be seen for the time being may be what is looked for") {
