@@ -13,7 +13,7 @@ namespace {
 constexpr Millis kCheckEvery{100};
 constexpr std::array<std::uint64_t, 4> kStride = {8, 4, 2, 1};  // by Priority: 8 commands go for one discovery
 constexpr std::size_t kQueuedPerSlot = 4;                       // more waits with the caller
-constexpr std::uint16_t kPagesOfOne = 64;                       // of a plugin, in one answer
+constexpr std::uint16_t kPagesPerAnswer = 64;                   // of a plugin
 constexpr Millis kRecoverAfter{3500};  // until nobody has a recovered job any more: some heartbeats
 
 }  // namespace
@@ -219,6 +219,7 @@ bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& 
   ++counters_.dispatched;
   leases_.emplace(record.token.value, &record);
   limiter_.charge(spec.lane.ns, spec.target.id, 1, now);
+  record.limited = limiter_.limits(spec.lane.ns, spec.target.id);
   if (worker != nullptr) {
     record.worker = worker->announcement.worker;
     ++worker->assigned;
@@ -227,7 +228,9 @@ bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& 
   }
 
   if (auto* list = std::get_if<ListJob>(&record.spec.operation)) {
-    list->pages = limiter_.limits(spec.lane.ns, spec.target.id) ? 1 : kPagesOfOne;  // each page is a call
+    // Each page is a call; and what may have taken a worker with it is to take no other page along.
+    const bool alone = record.limited || record.attempt > 1 || record.workers_taken > 0;
+    list->pages = alone ? 1 : kPagesPerAnswer;
   }
   const auto time_left = std::max(Millis(1), std::chrono::duration_cast<Millis>(record.deadline - now));
   const JobView job{fleet_,         record.id,     record.token,  record.attempt, spec.lane.ns,

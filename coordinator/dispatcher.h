@@ -141,6 +141,7 @@ class Dispatcher {
     bool gone = false;       // of a change: `go` was given for this dispatch
     bool uncertain = false;  // of a change: an attempt may have been applied
     bool cancelled = false;
+    bool limited = false;  // the target had a rate when it was sent
     bool offered = false;  // to a worker that is there, which did not take it
     Token token;
     WorkerId worker;                 // whom it is known to be with

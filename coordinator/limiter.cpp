@@ -44,11 +44,8 @@ void Limiter::refill(Bucket& bucket, TimePoint now) const {
 }
 
 TimePoint Limiter::ready_at(const std::string& ns, const TargetId& target, TimePoint now) {
-  const auto of_ns = buckets_.find(ns);
-  if (of_ns == buckets_.end()) return now;
-  const auto it = of_ns->second.find(target);
-  if (it == of_ns->second.end()) return now;
-  auto& bucket = it->second;
+  if (find(ns, target) == nullptr) return now;
+  auto& bucket = buckets_[ns][target];
   refill(bucket, now);
   if (bucket.not_before > now) return bucket.not_before;
   if (bucket.rate <= 0 || bucket.tokens >= 1) return now;
@@ -57,16 +54,26 @@ TimePoint Limiter::ready_at(const std::string& ns, const TargetId& target, TimeP
 }
 
 bool Limiter::limits(const std::string& ns, const TargetId& target) const {
+  const auto* bucket = find(ns, target);
+  return bucket != nullptr && bucket->rate > 0;
+}
+
+const Limiter::Bucket* Limiter::find(const std::string& ns, const TargetId& target) const {
   const auto of_ns = buckets_.find(ns);
-  if (of_ns == buckets_.end()) return false;
+  if (of_ns == buckets_.end()) return nullptr;
   const auto it = of_ns->second.find(target);
-  return it != of_ns->second.end() && it->second.rate > 0;
+  return it == of_ns->second.end() ? nullptr : &it->second;
 }
 
 void Limiter::charge(const std::string& ns, const TargetId& target, double calls, TimePoint now) {
   auto& bucket = buckets_[ns][target];
   refill(bucket, now);
   if (bucket.rate > 0) bucket.tokens -= calls;
+  count(ns, target, calls, now);
+}
+
+void Limiter::count(const std::string& ns, const TargetId& target, double calls, TimePoint now) {
+  auto& bucket = buckets_[ns][target];
   if (now - bucket.window > std::chrono::seconds(1)) {
     bucket.used_before = now - bucket.window > std::chrono::seconds(2) ? 0 : bucket.used;
     bucket.used = 0;

@@ -23,6 +23,9 @@ class Limiter {
   /// Whether calls to the target are counted out.
   [[nodiscard]] bool limits(const std::string& ns, const TargetId& target) const;
 
+  /// Calls that were made, for what is learnt of a target without a limit.
+  void count(const std::string& ns, const TargetId& target, double calls, TimePoint now);
+  /// The same, and what they cost of the tokens.
   void charge(const std::string& ns, const TargetId& target, double calls, TimePoint now);
 
   /// The provider said THROTTLING: nothing goes before `retry_after`, and then at half the rate. A target without a
@@ -42,6 +45,7 @@ class Limiter {
     TimePoint window;
   };
   void refill(Bucket& bucket, TimePoint now) const;
+  [[nodiscard]] const Bucket* find(const std::string& ns, const TargetId& target) const;
 
   std::map<std::string, std::map<TargetId, Bucket>> buckets_;
 };

@@ -18,6 +18,30 @@ TEST_CASE_METHOD(DispatcherFixture, "an answer may hold several pages of a targe
   CHECK(pages() == 1);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "what has gone wrong once takes no other page with it") {
+  join("w1");
+  auto message = dispatch();
+  CHECK(std::get<ListJob>(message.job.operation).pages > 1);
+  fail(message.job, "w1", Errc::kInternalFailure);
+  message = await();
+  CHECK(message.job.attempt == 2);
+  CHECK(std::get<ListJob>(message.job.operation).pages == 1);
+}
+
+TEST_CASE_METHOD(DispatcherFixture,
+                 "calls that were free when they were made are not paid for by a limit learnt since") {
+  join("w1", 8);
+  std::vector<Sent> all;
+  for (int i = 0; i < 8; ++i) all.push_back(dispatch());
+  fail(all[0].job, "w1", Errc::kThrottling);
+  for (int i = 1; i < 8; ++i) answer(all[static_cast<std::size_t>(i)].job, "w1", JobResult(ListResult{}), 64);
+  const auto target = spec().target.id;
+  CHECK(limiter.ready_at("NS", target, clock.now()) - clock.now() <= Millis(1000));
+  const auto limited = await();
+  answer(limited.job, "w1", JobResult(ListResult{}), 64);
+  CHECK(limiter.ready_at("NS", target, clock.now()) - clock.now() > Millis(1000));
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a job goes to its pool's queue group while nobody of the pool can be full") {
   join("w1", 2);
   join("w2", 2);

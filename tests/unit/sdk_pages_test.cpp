@@ -15,9 +15,10 @@ namespace {
 struct Listing {
   explicit Listing(int things) {
     plugin.type({.name = "PG::Thing", .list_gives = ListGives::kProperties})
-        .list([this, things](const ListRequest& request, JobContext&) {
+        .list([this, things](const ListRequest& request, JobContext& context) {
           asked.push_back(request.page_token + "/" + std::to_string(request.page_size));
           const int first = request.page_token.empty() ? 0 : std::stoi(request.page_token);
+          if (asked.size() == 1) context.count_calls(first_calls);
           ListPage page;
           page.skipped = 1;
           for (int i = first; i < std::min({things, first + 2, first + static_cast<int>(request.page_size)}); ++i) {
@@ -30,6 +31,7 @@ struct Listing {
   }
 
   Plugin plugin{{.name = "pages", .ns = "PG", .version = "1.0.0"}};
+  std::uint32_t first_calls = 0;  // that the first page says it cost
   std::vector<std::string> asked;
   std::function<Result<ListPage>(ListPage)> at_page;
 };
@@ -56,12 +58,19 @@ TEST_CASE("An answer holds the pages that it may, and counts a call for each") {
   Listing listing(100);
   WorkerHarness worker(listing.plugin);
   const Answer got = answer(worker, pages(3));
-  CHECK(listing.asked == Asked{"/1000", "2/998", "4/996"});
+  CHECK(listing.asked == Asked{"/1000", "2/1000", "4/1000"});
   CHECK(got.calls == 3);
   REQUIRE(got.list.items.size() == 6);
   for (std::size_t i = 0; i < 6; ++i) CHECK(got.list.items[i].native_id == "thing-" + std::to_string(i));
   CHECK(got.list.next_page_token == "6");
   CHECK(got.list.skipped == 3);
+}
+
+TEST_CASE("What a page says it cost is added to what the others cost") {
+  Listing listing(100);
+  listing.first_calls = 3;
+  WorkerHarness worker(listing.plugin);
+  CHECK(answer(worker, pages(3)).calls == 5);
 }
 
 TEST_CASE("Who asks for no number of pages gets one") {
@@ -85,9 +94,9 @@ TEST_CASE("An answer of several pages has no more items than are wanted") {
   Listing listing(100);
   WorkerHarness worker(listing.plugin);
   const Answer got = answer(worker, pages(64, 5));
-  CHECK(listing.asked == Asked{"/5", "2/3", "4/1"});
-  CHECK(got.list.items.size() == 5);
-  CHECK(got.list.next_page_token == "5");
+  CHECK(listing.asked == Asked{"/5", "2/5"});  // one size throughout
+  CHECK(got.list.items.size() == 4);
+  CHECK(got.list.next_page_token == "4");
 }
 
 TEST_CASE("Pages that come slowly are answered one at a time") {
@@ -109,6 +118,19 @@ TEST_CASE("Large pages are answered before more are made") {
     return page;
   };
   CHECK(answer(worker, pages(64)).list.items.size() == 4);
+}
+
+TEST_CASE("A page that is large by itself is left to who asks for it") {
+  Listing listing(100);
+  WorkerHarness worker(listing.plugin);
+  listing.at_page = [&](ListPage page) -> Result<ListPage> {
+    if (listing.asked.size() < 2) return page;
+    for (auto& item : page.items) item.properties = Properties{{"text", std::string(200'000, 'x')}};
+    return page;
+  };
+  const Answer got = answer(worker, pages(64));
+  CHECK(got.list.items.size() == 2);
+  CHECK(got.list.next_page_token == "2");
 }
 
 TEST_CASE("A page that fails is left to who asks for it") {

@@ -20,7 +20,7 @@ namespace {
 constexpr Millis kConfigTtl{60'000};
 constexpr std::size_t kMaxConfigs = 256;
 constexpr Millis kPagesWithin{10};  // of one answer: from then on what is there is worth more than what comes
-constexpr std::size_t kPagesBytes = 256 * 1024;  // of one answer, and one page more
+constexpr std::size_t kPagesBytes = 256 * 1024;  // of one answer before the last of its pages, and of that
 constexpr Millis kRefusedFor{5000};              // a hint: what keeps a worker from changes seldom passes at once
 
 class RunningContext final : public JobContext {
@@ -32,7 +32,8 @@ class RunningContext final : public JobContext {
   [[nodiscard]] std::stop_token stop_token() const override { return stop_; }
   [[nodiscard]] TimePoint deadline() const override { return deadline_; }
   void count_calls(std::uint32_t calls) override { calls_ += calls; }
-  [[nodiscard]] std::uint32_t calls() const { return calls_; }
+  /// Those that were counted since the last time.
+  std::uint32_t take_calls() { return calls_.exchange(0); }
 
   [[nodiscard]] spdlog::logger& log() override {
     std::call_once(log_made_, [this] {
@@ -62,7 +63,7 @@ Document* document_of(JobOperation& operation) {
 
 std::size_t bytes_of(const std::vector<Item>& items) {
   return std::accumulate(items.begin(), items.end(), std::size_t{0}, [](std::size_t sum, const Item& item) {
-    return sum + item.native_id.size() + item.properties.size();
+    return sum + item.native_id.size() + item.uid.size() + item.properties.size();
   });
 }
 
@@ -73,6 +74,35 @@ void append(ListResult& list, ListResult page) {
   list.problems = std::move(page.problems);  // there were none
   list.skipped += page.skipped;
   list.next_page_token = std::move(page.next_page_token);
+}
+
+/// Appends the pages that follow to a listing's first, as far as the job asks for them and `may_go_on`: many small
+/// messages cost more than one. All are asked for in one size, for some systems count pages. A page with which
+/// something is wrong is left to who asks for it next.
+template <typename MayGoOn, typename Run>
+void add_pages(const Job& job, Outcome& outcome, MayGoOn may_go_on, Run run) {
+  const auto& asked = std::get<ListJob>(job.operation);
+  auto& list = std::get<ListResult>(outcome.result);
+  std::optional<Job> next;
+  std::size_t bytes = bytes_of(list.items), largest = list.items.size();
+  bool news = largest > 0;
+  for (int pages = 1; pages < asked.pages && news && list.problems.empty() && !list.next_page_token.empty() &&
+                      list.items.size() + largest <= asked.page_size && bytes < kPagesBytes && may_go_on();
+       ++pages) {
+    if (!next) next = job;
+    auto& operation = std::get<ListJob>(next->operation);
+    operation.page_token = list.next_page_token;
+    Outcome more = run(*next);
+    outcome.calls += more.calls;
+    auto* page = std::get_if<ListResult>(&more.result);
+    if (page == nullptr || page->next_page_token == operation.page_token) break;
+    const std::size_t size = bytes_of(page->items);
+    if (size > kPagesBytes) break;
+    bytes += size;
+    largest = std::max(largest, page->items.size());
+    news = !page->items.empty();
+    append(list, std::move(*page));
+  }
 }
 
 /// What the job says in plain of names: what it names is no secret on the bus.
@@ -119,41 +149,19 @@ Outcome JobRunner::run(const Job& job, const Permit& permit, TimePoint now) {
 Outcome JobRunner::call(const Job& job, const Config& config, const Redactor& redactor, const Permit& permit) const {
   RunningContext context(job, permit.stop, permit.deadline, redactor, *log_);
   const TimePoint until = clock_.now() + kPagesWithin;
-  Outcome outcome{plugin_.run(job, config.value, context), 1};
-  if (auto* list = std::get_if<ListResult>(&outcome.result)) {
-    outcome.calls += add_pages(job, config, until, context, *list);
+  const auto run = [&](const Job& what) {
+    Outcome outcome{plugin_.run(what, config.value, context), 0};
+    outcome.calls = std::max(context.take_calls(), 1U);
+    return outcome;
+  };
+  Outcome outcome = run(job);
+  if (std::holds_alternative<ListResult>(outcome.result)) {
+    add_pages(
+        job, outcome, [&] { return clock_.now() < until && !permit.stop.stop_requested(); }, run);
   }
-  outcome.calls = std::max(context.calls(), outcome.calls);
   redactor.redact(outcome.result, known_of(job));
   fit_bounds(outcome.result);
   return outcome;
-}
-
-std::uint32_t JobRunner::add_pages(const Job& job, const Config& config, TimePoint until, JobContext& context,
-                                   ListResult& list) const {
-  const auto& asked = std::get<ListJob>(job.operation);
-  if (asked.pages <= 1) return 0;
-  std::optional<Job> next;
-  std::size_t bytes = bytes_of(list.items);
-  std::uint32_t added = 0;
-  bool news = !list.items.empty();
-  while (news && list.problems.empty() && !list.next_page_token.empty() && 1 + added < asked.pages &&
-         list.items.size() < asked.page_size && bytes < kPagesBytes && clock_.now() < until &&
-         !context.stop_token().stop_requested()) {
-    if (!next) next = job;
-    auto& operation = std::get<ListJob>(next->operation);
-    operation.page_token = list.next_page_token;
-    operation.page_size = asked.page_size - static_cast<std::uint32_t>(list.items.size());
-    JobResult result = plugin_.run(*next, config.value, context);
-    ++added;
-    auto* page = std::get_if<ListResult>(&result);
-    // Whoever asks for that page is told what is wrong with it.
-    if (page == nullptr || page->next_page_token == operation.page_token) break;
-    bytes += bytes_of(page->items);
-    news = !page->items.empty();
-    append(list, std::move(*page));
-  }
-  return added;
 }
 
 Outcome JobRunner::run_mutation(const Job& job, const Config& config, const Permit& permit, TimePoint now) {

@@ -65,10 +65,6 @@ class JobRunner {
   Result<std::shared_ptr<const Config>> config_of(const Target& target, TimePoint now);
   Result<Filled> fill(const Job& job, const Redactor& redactor, TimePoint now);
   Outcome call(const Job& job, const Config& config, const Redactor& redactor, const Permit& permit) const;
-  /// Appends the pages that follow, as far as the job asks for them and they come before `until`: many small messages
-  /// cost more than one. Returns how many were asked of the plugin.
-  std::uint32_t add_pages(const Job& job, const Config& config, TimePoint until, JobContext& context,
-                          ListResult& list) const;
   Outcome run_mutation(const Job& job, const Config& config, const Permit& permit, TimePoint now);
 
   const Plugin& plugin_;
