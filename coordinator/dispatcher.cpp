@@ -268,7 +268,7 @@ void Dispatcher::recover(Record& record, const Heartbeat& heartbeat, const Runni
   record.since = now;
   record.attempt = 1;
   record.gone = true;
-  record.go_until = now;  // if it waits for its `go`, it gives the job back
+  record.go_until = {};  // never: if it waits for its `go`, it gives the job back
   record.worker = heartbeat.worker;
   leases_.emplace(record.token.value, &record);
   ++lanes_[record.spec.lane].flying;

@@ -162,6 +162,7 @@ class DispatcherFixture {
   Dispatcher dispatcher;
   std::vector<Sent> sent;            // jobs, in order, until take()
   std::vector<Cancelled> cancelled;  // cancel messages, in order
+  int told_to_go = 0;
 
  private:
   void collect() {
@@ -172,6 +173,7 @@ class DispatcherFixture {
           continue;
         }
         const auto control = decode<Control>(message.data).value();
+        if (std::holds_alternative<Go>(control.action)) ++told_to_go;
         if (const auto* cancel = std::get_if<Cancel>(&control.action)) {
           cancelled.push_back({message.subject, cancel->job});
         }

@@ -388,6 +388,27 @@ TEST_CASE_METHOD(DispatcherFixture, "a job that a worker names and nobody leases
   CHECK(outcomes().size() == 1);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "a claim that was made before a restart is never told to go on") {
+  // Another attempt may have been told so since: it was the last coordinator that knew.
+  join("w1");
+  auto made = change();
+  made.id = JobId("earlier");
+  made.recovered = true;
+  submit(made);
+  Job claim;
+  claim.fleet = fleet;
+  claim.id = made.id;
+  claim.token = Token("first");
+  heartbeat("w1", {{claim.id, claim.token}}, 1);
+  accept(claim, "w1");
+  heartbeat("w1", {{claim.id, claim.token}}, 1);
+  advance(Millis(500));
+  heartbeat("w1", {{claim.id, claim.token}}, 1);
+  CHECK(told_to_go == 0);
+  CHECK(sent.empty());
+  CHECK(cancelled.empty());
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a reply of another fleet ends nothing") {
   join("w1");
   const auto message = dispatch();
