@@ -64,9 +64,10 @@ void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
 
 void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t calls, TimePoint now) {
   ++counters_.results;
-  if (calls > 1) {  // who was free to make them pays for none
-    const auto settle = record.limited ? &Limiter::charge : &Limiter::count;
-    (limiter_.*settle)(record.spec.lane.ns, record.spec.target.id, calls - 1.0, now);
+  if (calls > 1 && record.limited) {
+    limiter_.charge(record.spec.lane.ns, record.spec.target.id, calls - 1.0, now);
+  } else if (calls > 1) {  // a limit that was learnt since is not for what was free
+    limiter_.count(record.spec.lane.ns, record.spec.target.id, calls - 1.0, now);
   }
   const auto worker = record.worker;
   const bool was_uncertain = record.uncertain;

@@ -25,7 +25,7 @@ void Limiter::set_rate(const std::string& ns, const TargetId& target, double rat
   bucket.filled = now;
 }
 
-void Limiter::refill(Bucket& bucket, TimePoint now) const {
+void Limiter::refill(Bucket& bucket, TimePoint now) {
   if (now <= bucket.filled) return;
   const double elapsed = seconds(now - bucket.filled);
   bucket.filled = now;
@@ -44,8 +44,9 @@ void Limiter::refill(Bucket& bucket, TimePoint now) const {
 }
 
 TimePoint Limiter::ready_at(const std::string& ns, const TargetId& target, TimePoint now) {
-  if (find(ns, target) == nullptr) return now;
-  auto& bucket = buckets_[ns][target];
+  auto* known = find(ns, target);
+  if (known == nullptr) return now;
+  auto& bucket = *known;
   refill(bucket, now);
   if (bucket.not_before > now) return bucket.not_before;
   if (bucket.rate <= 0 || bucket.tokens >= 1) return now;
@@ -53,12 +54,12 @@ TimePoint Limiter::ready_at(const std::string& ns, const TargetId& target, TimeP
   return now + std::max<TimePoint::duration>(wait, Millis(1));
 }
 
-bool Limiter::limits(const std::string& ns, const TargetId& target) const {
+bool Limiter::limits(const std::string& ns, const TargetId& target) {
   const auto* bucket = find(ns, target);
   return bucket != nullptr && bucket->rate > 0;
 }
 
-const Limiter::Bucket* Limiter::find(const std::string& ns, const TargetId& target) const {
+Limiter::Bucket* Limiter::find(const std::string& ns, const TargetId& target) {
   const auto of_ns = buckets_.find(ns);
   if (of_ns == buckets_.end()) return nullptr;
   const auto it = of_ns->second.find(target);
@@ -69,11 +70,14 @@ void Limiter::charge(const std::string& ns, const TargetId& target, double calls
   auto& bucket = buckets_[ns][target];
   refill(bucket, now);
   if (bucket.rate > 0) bucket.tokens -= calls;
-  count(ns, target, calls, now);
+  count(bucket, calls, now);
 }
 
 void Limiter::count(const std::string& ns, const TargetId& target, double calls, TimePoint now) {
-  auto& bucket = buckets_[ns][target];
+  count(buckets_[ns][target], calls, now);
+}
+
+void Limiter::count(Bucket& bucket, double calls, TimePoint now) {
   if (now - bucket.window > std::chrono::seconds(1)) {
     bucket.used_before = now - bucket.window > std::chrono::seconds(2) ? 0 : bucket.used;
     bucket.used = 0;

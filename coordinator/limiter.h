@@ -21,7 +21,7 @@ class Limiter {
   [[nodiscard]] TimePoint ready_at(const std::string& ns, const TargetId& target, TimePoint now);
 
   /// Whether calls to the target are counted out.
-  [[nodiscard]] bool limits(const std::string& ns, const TargetId& target) const;
+  [[nodiscard]] bool limits(const std::string& ns, const TargetId& target);
 
   /// Calls that were made, for what is learnt of a target without a limit.
   void count(const std::string& ns, const TargetId& target, double calls, TimePoint now);
@@ -44,8 +44,10 @@ class Limiter {
     double used_before = 0;
     TimePoint window;
   };
-  void refill(Bucket& bucket, TimePoint now) const;
-  [[nodiscard]] const Bucket* find(const std::string& ns, const TargetId& target) const;
+  static void refill(Bucket& bucket, TimePoint now);
+  static void count(Bucket& bucket, double calls, TimePoint now);
+  /// Null: nothing is known of the target.
+  Bucket* find(const std::string& ns, const TargetId& target);
 
   std::map<std::string, std::map<TargetId, Bucket>> buckets_;
 };

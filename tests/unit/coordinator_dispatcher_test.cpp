@@ -220,11 +220,8 @@ TEST_CASE_METHOD(DispatcherFixture, "while a worker is not heard that may have i
 TEST_CASE_METHOD(DispatcherFixture, "workers that die of a job before they say a word count as taken by it") {
   for (int worker = 1; worker <= kWorkersTaken; ++worker) {
     join("w" + std::to_string(worker));
-    if (worker == 1) {
-      dispatch();
-    } else {
-      await();
-    }
+    const auto message = worker == 1 ? dispatch() : await();
+    CHECK((std::get<ListJob>(message.job.operation).pages == 1) == (worker > 1));  // no other page dies with it
     advance(Millis(1500));
     CHECK(sent.empty());
     advance(kLostAfter);
