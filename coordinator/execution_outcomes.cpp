@@ -23,7 +23,6 @@ constexpr Millis kFirstPause{250};
 constexpr Millis kMaxPause{10'000};
 constexpr Millis kFirstPoll{200};
 constexpr std::size_t kMaxPatchBytes = 16 * 1024;  // in an event; the history has it whole
-constexpr std::size_t kReadAtOnce = 64;
 
 Millis pause_after(int times, Millis first) {
   return std::min(kMaxPause, Millis(first.count() << std::min(times, 16)));
@@ -339,8 +338,8 @@ void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
 }
 
 std::vector<std::string> Execution::first_candidates(const Work& work) {
-  const std::size_t together = work.type->read_batch == 0 ? kReadAtOnce : work.type->read_batch;
-  const auto count = static_cast<std::ptrdiff_t>(std::min(together, work.search.candidates.size()));
+  const auto count =
+      static_cast<std::ptrdiff_t>(std::min(ids_read_together(*work.type), work.search.candidates.size()));
   return {work.search.candidates.begin(), work.search.candidates.begin() + count};
 }
 

@@ -7,6 +7,11 @@
 
 namespace muster {
 
+std::size_t ids_read_together(const TypeDescriptor& type) {
+  constexpr std::size_t kUnlessSaid = 64;
+  return type.read_batch == 0 ? kUnlessSaid : type.read_batch;
+}
+
 std::string_view worker_state_name(WorkerState state) {
   switch (state) {
     case WorkerState::kActive:

@@ -40,6 +40,9 @@ struct WorkerEntry {
   }
 };
 
+/// How many ids of a type one job reads.
+std::size_t ids_read_together(const TypeDescriptor& type);
+
 /// Silence after which a worker is lost for reads. (Mutations wait longer: they may have happened.)
 inline constexpr Millis kLostAfter{3000};
 /// How long a lost worker stays in the list.

@@ -17,7 +17,6 @@ constexpr std::size_t kMaxProblems = 1000;  // kept in a report; the rest is cou
 constexpr std::size_t kMaxProblemBytes = 256 * 1024;
 constexpr std::size_t kReadBacklog = 20'000;  // ids waiting to be read before listing pauses
 constexpr std::uint32_t kDefaultPageSize = 1000;
-constexpr std::uint32_t kDefaultReadBatch = 64;
 constexpr Millis kInspectDeadline{30'000};
 
 /// Whether what the last pages brought has been dealt with.
@@ -312,7 +311,7 @@ void Run::begin_scan(Scan& scan) {
 bool Run::reread_more(TargetRun& target, Scan& scan, TimePoint now) {
   if (!scan.begun) begin_scan(scan);
   const auto& known = scan.index.entries();
-  const std::size_t batch = scan.type->read_batch == 0 ? kDefaultReadBatch : scan.type->read_batch;
+  const std::size_t batch = ids_read_together(*scan.type);
   for (; scan.next_known < known.size() && scan.to_read.size() < batch; ++scan.next_known) {
     const auto& entry = known[scan.next_known];
     if (target.left.contains(entry.row) || (target.only && !target.only->contains(entry.row))) continue;
@@ -357,7 +356,7 @@ bool Run::list_more(TargetRun& target, Scan& scan, TimePoint now) {
 
 bool Run::submit_reads(TargetRun& target, Scan& scan, TimePoint now) {
   if (scan.to_read.empty()) return false;
-  const std::size_t batch = scan.type->read_batch == 0 ? kDefaultReadBatch : scan.type->read_batch;
+  const std::size_t batch = ids_read_together(*scan.type);
   const bool more_to_come = scan.lists > 0 || !scan.next_pages.empty() || !scan.parents.empty();
   if (scan.to_read.size() < batch && more_to_come) return false;
   Pending::Reads reads;
