@@ -344,11 +344,17 @@ TEST_CASE_METHOD(CommandsFixture, "a target that may be another system is left a
   CHECK(worker().asked<UpdateJob>().empty());
 }
 
-TEST_CASE_METHOD(CommandsFixture, "targets of files are kept, and leave with what stood on them") {
-  start_discovered();
-  auto request = stack({box("a")});
+/// A file that declares a box, and the target that it is on.
+static Json with_target_of_its_own() {
+  auto request = CommandsFixture::stack({CommandsFixture::box("a")});
   request["stacks"][0]["resources"][0]["target"] = "new";
   request["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}, {"discover", true}}});
+  return request;
+}
+
+TEST_CASE_METHOD(CommandsFixture, "targets of files are kept, and leave with what stood on them") {
+  start_discovered();
+  auto request = with_target_of_its_own();
   CHECK(apply(request)["state"] == "complete");
   finish_runs();
   CHECK(last_report()["trigger"] == "apply");
@@ -369,9 +375,7 @@ TEST_CASE_METHOD(CommandsFixture, "targets of files are kept, and leave with wha
 
 TEST_CASE_METHOD(CommandsFixture, "a target of a file that the configuration names later is the configuration's") {
   start_discovered();
-  auto request = stack({box("a")});
-  request["stacks"][0]["resources"][0]["target"] = "new";
-  request["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}, {"discover", true}}});
+  const auto request = with_target_of_its_own();
   CHECK(apply(request)["state"] == "complete");
   finish_runs();
   const auto state = [&] {

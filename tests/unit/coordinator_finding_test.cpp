@@ -64,6 +64,20 @@ TEST_CASE_METHOD(FindingFixture, "what can never be seen does not keep the rest 
   CHECK(creations() == 2);
 }
 
+TEST_CASE_METHOD(FindingFixture, "what a read of one id tells of another is not what is looked for") {
+  start_with(3);
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr || read->native_ids.size() == 1) return {};
+    auto answer = std::get<ReadResult>(system.answer(job));
+    answer.items.front() = Item{"elsewhere", "uid-elsewhere", R"({"name":"a"})"};
+    return JobResult(answer);
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(state_of("NS::Box", "elsewhere") == "absent");
+  CHECK(row("NS::Box", thing("a")["id"].get<std::string>()).managed);
+}
+
 TEST_CASE_METHOD(FindingFixture, "a search that a plugin leads astray ends") {
   start_with(3);
   std::string message;
