@@ -22,7 +22,7 @@ JobId Dispatcher::submit(JobSpec spec, TimePoint now, WallTime wall) {
   JobId id = spec.id.empty() ? JobId(make_ulid(wall, random_)) : spec.id;
   auto& record = jobs_[id];
   record.id = id;
-  record.deadline = now + spec.deadline;
+  record.deadline = now + spec.deadline + (spec.recovered ? kRecoverAfter : Millis{0});
   record.waits_since = now;
   record.spec = std::move(spec);
   ++lanes_[record.spec.lane].jobs;
@@ -253,8 +253,11 @@ void Dispatcher::attribute(Record& record, const WorkerId& worker) {
 }
 
 void Dispatcher::go(Record& record, TimePoint now, Effects& effects) {
-  if (!record.gone) record.go_until = now + kChangeLease / 2;
-  record.gone = true;
+  if (!std::exchange(record.gone, true)) {
+    record.go_until = now + kChangeLease / 2;
+    // Until then it may begin: whoever is asked before that may make a second change beside it.
+    record.deadline = std::max(record.deadline, now + kChangeLease);
+  }
   if (now > record.go_until) return;
   effects.at_once.push_back({subjects_.worker_control(record.spec.lane.ns, record.worker),
                              {},
@@ -269,6 +272,7 @@ void Dispatcher::recover(Record& record, const Heartbeat& heartbeat, const Runni
   record.attempt = 1;
   record.gone = true;
   record.go_until = {};  // never: if it waits for its `go`, it gives the job back
+  record.deadline = std::max(record.deadline, now + kChangeLease);
   record.worker = heartbeat.worker;
   leases_.emplace(record.token.value, &record);
   ++lanes_[record.spec.lane].flying;

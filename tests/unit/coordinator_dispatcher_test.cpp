@@ -406,6 +406,49 @@ TEST_CASE_METHOD(DispatcherFixture, "a claim that was made before a restart is n
   CHECK(cancelled.empty());
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "who was told to begin a change has its lease for it, whatever the deadline") {
+  join("w1");
+  auto made = change();
+  made.deadline = Millis(1000);
+  const auto message = dispatch(made);
+  advance(Millis(900));
+  accept(message.job, "w1");
+  REQUIRE(told_to_go == 1);
+  heartbeat("w1", {{message.job.id, message.job.token}}, 1);  // told again: that is no other lease
+  advance(kChangeLease - Millis(100));
+  CHECK(outcomes().empty());
+  heartbeat("w1", {{message.job.id, message.job.token}}, 1);
+  advance(Millis(200));
+  const auto ended = outcome();
+  CHECK(std::get<Error>(ended.result).code == Errc::kTimeout);
+  CHECK(ended.uncertain);
+  CHECK(cancelled.size() == 1);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "the deadline of what was asked for before a restart begins when nobody has it") {
+  join("w1");
+  auto made = change();
+  made.id = JobId("earlier");
+  made.recovered = true;
+  made.deadline = Millis(1000);
+  submit(made);
+  SECTION("nobody has it") {
+    const auto message = await(Millis(4000));
+    advance(Millis(500));
+    succeed(message.job, "w1");
+    CHECK(std::holds_alternative<ListResult>(outcome().result));
+  }
+  SECTION("its worker has it still") {
+    advance(Millis(2000));
+    heartbeat("w1", {{made.id, Token("first")}}, 1);
+    advance(kLostAfter);
+    heartbeat("w1", {{made.id, Token("first")}}, 1);
+    advance(kChangeLease - kLostAfter - Millis(100));
+    CHECK(outcomes().empty());
+    CHECK(sent.empty());
+  }
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a reply of another fleet ends nothing") {
   join("w1");
   const auto message = dispatch();
