@@ -59,52 +59,73 @@ Json declared_values(const DeclaredResource& resource, const std::string& stack,
   return values;
 }
 
-std::optional<PropertyRule> Drift::rules_of(std::string_view type) const {
+const PropertyRule* Drift::rules_of(std::string_view type) {
   const auto manifest = registry_.latest_manifest(namespace_of(type)).second;
-  if (!manifest) return std::nullopt;
+  if (!manifest) return nullptr;
+  if (const auto known = rules_.find(type); known != rules_.end() && known->second.of == manifest) {
+    return &known->second.rule;
+  }
   const auto it = std::ranges::find(manifest->types, type, &TypeDescriptor::name);
-  if (it == manifest->types.end()) return std::nullopt;
+  if (it == manifest->types.end()) return nullptr;
   auto rules = property_rules(it->schema);
-  return rules ? std::optional(std::move(*rules)) : std::nullopt;
+  return rules ? &(rules_[std::string(type)] = {manifest, std::move(*rules)}).rule : nullptr;
+}
+
+struct Drift::Found {
+  Claim claim;
+  DeclaredResource resource;
+  Json there, patch;
+};
+
+std::optional<Drift::Found> Drift::look(const ResourceRecord& row) {
+  auto claim = must(store_.claim(row.row));
+  const auto* rules = rules_of(row.type);
+  if (!claim || !rules) return std::nullopt;
+  auto resource = declared_resource_from_json(Json::parse(claim->declared, nullptr, false));
+  if (!resource || resource->on_drift == OnDrift::kObserve) return std::nullopt;
+  std::vector<std::string> unknown;
+  const auto declared = declared_values(*resource, claim->stack, store_, unknown);
+  auto there = Json::parse(row.properties);
+  auto patch = compare(*rules, there, declared, unknown).patch;
+  return Found{std::move(*claim), std::move(*resource), std::move(there), std::move(patch)};
+}
+
+void Drift::unmark(const ResourceRecord& row) {
+  const auto found = look(row);
+  if (found && found->patch.empty()) must(store_.set_drifted(row.row, false));
 }
 
 void Drift::judge(const ResourceRecord& row) {
-  const auto claim = must(store_.claim(row.row));
-  const auto rules = rules_of(row.type);
-  if (!claim || !rules) return;
-  auto resource = declared_resource_from_json(Json::parse(claim->declared, nullptr, false));
-  if (!resource || resource->on_drift == OnDrift::kObserve) return;
-  std::vector<std::string> unknown;
-  const auto declared = declared_values(*resource, claim->stack, store_, unknown);
-  const auto there = Json::parse(row.properties);
-  const auto difference = compare(*rules, there, declared, unknown);
-  if (difference.patch.empty()) {
+  auto found = look(row);
+  if (!found) return;
+  auto& [claim, resource, there, changes] = *found;
+  if (changes.empty()) {
     must(store_.set_drifted(row.row, false));
     return;
   }
-  if (resource->on_drift == OnDrift::kAbsorb) {
-    auto kept = Json::parse(resource->properties);
-    for (const auto& field : fields_of(difference.patch, there)) {
+  if (resource.on_drift == OnDrift::kAbsorb) {
+    auto kept = Json::parse(resource.properties);
+    for (const auto& field : fields_of(changes, there)) {
       const auto path = field.at("path").get<std::string>();
       kept[Json::json_pointer(path)] = field.at("found");
-      const auto hole = std::ranges::find(resource->holes, path, &Hole::pointer);
-      if (hole == resource->holes.end()) continue;
+      const auto hole = std::ranges::find(resource.holes, path, &Hole::pointer);
+      if (hole == resource.holes.end()) continue;
       // What it referred to may be what it uses still: the order of deletions must not forget that.
       for (const auto& part : hole->parts) {
-        if (part.kind == TextPart::Kind::kResource) resource->after.push_back(part.text);
+        if (part.kind == TextPart::Kind::kResource) resource.after.push_back(part.text);
       }
-      resource->holes.erase(hole);
+      resource.holes.erase(hole);
     }
-    resource->properties = kept.dump();
-    must(store_.manage(row.row, {claim->stack, claim->name, declared_text(*resource)}));
+    resource.properties = kept.dump();
+    must(store_.manage(row.row, {claim.stack, claim.name, declared_text(resource)}));
   } else {
     must(store_.set_drifted(row.row, true));
-    if (resource->on_drift == OnDrift::kRevert) reversions_.push_back({claim->stack, claim->name});
+    if (resource.on_drift == OnDrift::kRevert) reversions_.push_back({claim.stack, claim.name});
   }
-  auto data = identity(row, *claim);
-  data.text("on_drift", on_drift_name(resource->on_drift));
-  const auto patch = difference.patch.dump();
-  const auto fields = fields_of(difference.patch, there).dump();
+  auto data = identity(row, claim);
+  data.text("on_drift", on_drift_name(resource.on_drift));
+  const auto patch = changes.dump();
+  const auto fields = fields_of(changes, there).dump();
   if (patch.size() + fields.size() > kMaxPatchBytes) {
     data.flag("patch_left_out", true);
   } else {

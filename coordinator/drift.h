@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ class Drift {
   /// A managed row was read and differs from what it was: marks it, tells of it, notes what is to be put back, or takes
   /// what is there as declared, as its declaration says.
   void judge(const ResourceRecord& row);
+  /// Takes the mark off a managed row that is as declared again; of one that is not, all has been told.
+  void unmark(const ResourceRecord& row);
   /// A managed row is gone.
   void gone(const ResourceRecord& row);
 
@@ -34,12 +37,20 @@ class Drift {
   std::vector<Reversion> take_reversions() { return std::exchange(reversions_, {}); }
 
  private:
-  [[nodiscard]] std::optional<PropertyRule> rules_of(std::string_view type) const;
+  struct Found;
+  std::optional<Found> look(const ResourceRecord& row);
+  /// Null: no plugin has said what the type is like.
+  const PropertyRule* rules_of(std::string_view type);
 
   Store& store_;
   Registry& registry_;
   EventLog& events_;
   std::vector<Reversion> reversions_;
+  struct Rules {
+    std::shared_ptr<const Manifest> of;
+    PropertyRule rule;
+  };
+  std::map<std::string, Rules, std::less<>> rules_;  // by type
 };
 
 /// The declared properties with the references filled in that the stack's rows answer; pointers of the others go to

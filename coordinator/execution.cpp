@@ -94,11 +94,12 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
       work.op.uncertain = true;
       work.recovered = phase == Phase::kCreating;  // what guards the others is made anew from what is there
     }
+    const bool made = phase == Phase::kConverging;
+    if (made) work.row = row_of(work);
     if (auto located = locate(work); !located) {
-      fail(work, located.error());
+      fail(work, made ? unconfirmed(work, located.error()) : located.error());
       continue;
     }
-    if (phase == Phase::kConverging) work.row = must(s_.store.find(work.scan, work.op.native_id));
     const bool settles = changing && phase != Phase::kCreating && work.op.uncertain;
     go_on(work,
           settles                     ? Phase::kSettling
@@ -107,6 +108,15 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
                                       : phase,
           now, settles ? kRecover : Millis{0});
   }
+}
+
+/// Of what the step has made or changed already.
+RowId Execution::row_of(const Work& work) {
+  RowId found = 0;
+  must(s_.store.of_stack(work.step.stack, work.step.name, [&](const ManagedView& row) {
+    if (row.type == work.step.type) found = row.row;
+  }));
+  return found;
 }
 
 Result<void> Execution::locate(Work& work) {
@@ -311,8 +321,8 @@ void Execution::submit(Work& work, JobOperation operation, TimePoint now) {
   spec.manifest = s_.registry.manifest_of(spec.lane).first;
   spec.operation = std::move(operation);
   spec.priority = work.phase() == Phase::kPolling ? Priority::kStatus : Priority::kCommand;
-  spec.deadline =
-      std::clamp(std::chrono::duration_cast<Millis>(work.deadline - now), Millis(1000), s_.config.limits.job_deadline);
+  const auto left = std::chrono::duration_cast<Millis>(work.deadline - now);
+  spec.deadline = std::max(Millis(1000), std::min(left, s_.config.limits.job_deadline));
   spec.owner = owner_;
   if (change) {
     spec.id = work.op.job;
@@ -388,12 +398,13 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
   take_converging(work, answer, now);
 }
 
-/// What a step has seen of a resource no run finds changed once more: where the step does not make it as declared, what
-/// is another than it was declared is told here.
+/// What a step has seen of a resource no run finds changed once more: where the step does not make it as declared, it
+/// is told here that it is another, once, or noted that it is as declared again.
 void Execution::note_drift(RowId seen) {
   const auto row = seen == 0 ? std::nullopt : must(s_.store.one(seen));
   const bool there = row && row->managed && row->state != ResourceState::kMissing;
-  if (there && !row->drifted && !MUSTER_MUTATION("drift-seen-unsaid")) s_.drift.judge(*row);
+  if (!there || MUSTER_MUTATION("drift-seen-unsaid")) return;
+  row->drifted ? s_.drift.unmark(*row) : s_.drift.judge(*row);
 }
 
 void Execution::end(std::size_t index, State state, std::string_view code, const std::string& message) {

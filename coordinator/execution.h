@@ -93,6 +93,7 @@ class Execution {
   void finish();
 
   /// Finds the step's target and type, or why nothing can be done there.
+  RowId row_of(const Work& work);
   Result<void> locate(Work& work);
   const PropertyRule& rules_of(const TypeDescriptor& type);
   /// The declared properties, with references to resources filled in and secrets as marked fields.
@@ -131,6 +132,7 @@ class Execution {
   std::optional<Error> lost_row(const CommandStep& step);
   void spend_key(Work& work);
   [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);
+  static Error unconfirmed(const Work& work, const Error& why);
   void converge(Work& work, const nlohmann::json& there, TimePoint now);
   /// Canonical, and without what is not to be read back. The step's `state` stands for all of it.
   Result<JsonText> kept_form(Work& work, const Item& item);

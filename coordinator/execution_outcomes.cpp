@@ -228,6 +228,9 @@ void Execution::plan_update(Work& work, const Json& there, TimePoint now) {
   if (patch.empty()) {  // somebody has done it
     return updated(work, {work.op.native_id, work.uid, work.prior}, now);
   }
+  if (work.phase() == Phase::kSettling && ++work.tries >= s_.config.retry.attempts) {
+    return fail(work, {Errc::kNotStabilized, "it is not as declared yet", {}, 0});
+  }
   update.desired.json = desired.dump();
   update.patch = patch.dump();
   update.precondition = {work.uid, hex(work.state)};
@@ -280,10 +283,7 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
   if (row_.cancel == Cancelled::kForced) {
     return end(work.op.step, State::kCancelled, "CANCELLED", "cancelled while it was changed");
   }
-  if (++work.tries >= s_.config.retry.attempts) {
-    return fail(work, {Errc::kNotStabilized, "it is not as declared yet", {}, 0});
-  }
-  plan_update(work, parsed(work.prior), now);  // ends at once when it is as declared
+  plan_update(work, parsed(work.prior), now);
 }
 
 void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
@@ -510,13 +510,20 @@ void Execution::updated(Work& work, const Item& item, TimePoint now) {
   converge(work, parsed(work.prior), now);
 }
 
+/// What is done cannot be followed to its end.
+Error Execution::unconfirmed(const Work& work, const Error& why) {
+  const bool replaces = work.step.action == StepAction::kReplace && work.create_first && !work.second_half();
+  return {Errc::kNotStabilized,
+          (replaces ? "made, and what it replaces is there still: "
+                    : "done, and whether it is as declared is not known: ") +
+              why.message,
+          {},
+          0};
+}
+
 void Execution::converge(Work& work, const Json& there, TimePoint now) {
   const auto wanted = document(work.step);
-  if (!wanted) {
-    return fail(
-        work,
-        {Errc::kNotStabilized, "done, and whether it is as declared is not known: " + wanted.error().message, {}, 0});
-  }
+  if (!wanted) return fail(work, unconfirmed(work, wanted.error()));
   std::vector<std::string> secret;
   for (const auto& each : wanted->secrets) secret.push_back(each.pointer);
   const auto declared = Json::parse(wanted->json);

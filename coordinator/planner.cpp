@@ -253,7 +253,8 @@ class Planner {
     }
     // What only the system sets stays as it is unless the object is made anew, and so does what its row says.
     const bool stays = step.action != StepAction::kCreate && step.action != StepAction::kReplace;
-    if (!node.says_so || !stays) step.claim = std::move(node.claim);
+    const bool absorbs = step.action != StepAction::kUnchanged && resource.on_drift == OnDrift::kAbsorb;
+    if (!node.says_so || !stays || absorbs) step.claim = std::move(node.claim);  // drift may change it until then
     if (agreement && step.action == StepAction::kUnchanged && unknown.empty()) view_.remember(known->row, *agreement);
     node.values = stays ? there : Json::object();
     node.values.update(merge_declared(rules.rules, node.values, declared));

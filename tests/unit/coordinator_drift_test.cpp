@@ -67,6 +67,25 @@ TEST_CASE_METHOD(DriftFixture, "what a command sees drifted, and does not put ri
   CHECK(thing("a")["link"] == (reverts ? "x" : "y"));
 }
 
+TEST_CASE_METHOD(DriftFixture, "what a command has put right is no drift, whatever was heard of it") {
+  config.retry.attempts = 1;
+  start_discovered();
+  apply(stack({box("a", {{"size", 3}})}));
+  edit("a", "size", 9);
+  discover();
+  REQUIRE(drifted() == 1);
+  const bool cancelled = GENERATE(false, true);
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kTimeout, "no answer", {}, 0});
+  };
+  const auto id = begin(stack({box("a", {{"size", 3}})}));
+  if (cancelled) api("cancel", {{"command", id}, {"force", true}});
+  CHECK(end_of(id)["state"] == (cancelled ? "cancelled" : "complete"));
+  CHECK(thing("a")["size"] == 3);
+  CHECK(drifted() == 0);
+}
+
 TEST_CASE_METHOD(DriftFixture, "what a command finds gone is told as drift") {
   start_discovered();
   const auto declared = reverting(box("a", {{"size", 3}}));
@@ -102,6 +121,27 @@ TEST_CASE_METHOD(DriftFixture, "a claim that is planned before a drift does not 
   end_of(first);
   end_of(second);
   CHECK(drifted() == 1);
+}
+
+TEST_CASE_METHOD(DriftFixture, "what is absorbed after it was planned to be changed is declared as it was planned") {
+  start_discovered();
+  auto declared = box("a", {{"size", 3}});
+  declared["on_drift"] = "absorb";
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    edit("a", "size", 9);
+    return JobResult(Error{Errc::kTimeout, "no answer", {}, 0});
+  };
+  const auto first = begin(stack({declared}));
+  settle();
+  worker().on_go = {};
+  wait_until([&] { return listed("NS::Box").size() == 1; });
+  const auto second = begin(stack({declared}));  // the claim says so already
+  CHECK(result_of(end_of(first), "a") == "failed NOT_STABILIZED");
+  CHECK(told("resource.drifted"));
+  CHECK(end_of(second)["state"] == "complete");
+  CHECK(thing("a")["size"] == 3);
+  CHECK(plan(stack({declared}))["nothing"] == true);
 }
 
 TEST_CASE_METHOD(DriftFixture, "what drifts while its stack is being changed is put back afterwards") {
