@@ -391,6 +391,8 @@ std::string Run::record_change(TargetRun& target, Scan& scan, const ResourceReco
 void Run::filter_out(TargetRun& target, Scan& scan, const ScanIndex::Entry* entry) {
   if (entry == nullptr) {
     ++scan.counts.filtered;
+  } else if (target.rereads && !must(s_.store.descendants(entry->row)).empty()) {
+    list_again(target);  // tells what is below it still, and not elsewhere
   } else if (scan.children.empty()) {
     leave_tree(target, entry->row, ResourceState::kFiltered, "filtered");
   } else {

@@ -148,6 +148,25 @@ TEST_CASE_METHOD(RereadsFixture, "nor does drift judge what has another in its p
   CHECK(row("NS::Box", "z").id == before);
 }
 
+TEST_CASE_METHOD(RereadsFixture, "what drift finds left out by a filter goes with all that is below it") {
+  config.discovery_interval = Millis(0);
+  config.drift_interval = Millis(60'000);
+  leave_out("small");
+  system.thing("NS::Box", "b").properties = R"({"kind":"big"})";
+  system.add("NS::Item", {.id = "in-a", .uid = "u-in-a", .parent = "a"});
+  system.add("NS::Item", {.id = "in-b", .uid = "u-in-b", .parent = "b"});
+  system.add("NS::Item", {.id = "moved", .uid = "u-moved", .parent = "b"});
+  start_discovered();
+  events();
+  system.thing("NS::Box", "b").properties = R"({"kind":"small"})";
+  system.thing("NS::Item", "moved").parent = "a";
+  CHECK(next_run_of("drift")["state"] == "complete");
+  finish_runs();
+  CHECK(resource_events() == Strings{"filtered:b", "filtered:in-b"});
+  CHECK(listed("NS::Box") == Strings{"a"});
+  CHECK(listed("NS::Item") == Strings{"in-a", "moved"});
+}
+
 TEST_CASE_METHOD(RereadsFixture, "a drift run that cannot read leaves everything as it is") {
   config.discovery_interval = Millis(0);
   config.drift_interval = Millis(60'000);
