@@ -64,6 +64,18 @@ JsonText CommandPlan::json() const {
   return all.dump();
 }
 
+void CommandPlan::rename_target(const std::string& was, const std::string& is) {
+  for (auto& step : steps) {
+    if (step.target != was) continue;
+    step.target = is;
+    if (step.resource) step.resource->target = is;
+    auto claim = declared_resource_from_json(Json::parse(step.claim, nullptr, false));
+    if (!claim) continue;
+    claim->target = is;
+    step.claim = declared_text(*claim);
+  }
+}
+
 CommandPlan CommandPlan::without_resources() const {
   CommandPlan bare = *this;
   for (auto& step : bare.steps) {

@@ -25,6 +25,9 @@ struct CommandPlan {
   /// Of a whole plan; `resource_of` gives the declared resource of a step.
   static CommandPlan of(const Plan& plan, const std::function<const DeclaredResource&(const PlanStep&)>& resource_of);
 
+  /// A target has another name from now on.
+  void rename_target(const std::string& was, const std::string& is);
+
   /// As it is kept; without() leaves out what is needed only while it is carried out.
   [[nodiscard]] JsonText json() const;
   [[nodiscard]] CommandPlan without_resources() const;

@@ -510,7 +510,10 @@ Verdict Commands::evidence(const JobReply& reply, TimePoint now, Effects& effect
     const auto& step = plan->steps[operation->step];
     s_.log.warn("command={} step={} had ended as {}, and was applied after all: native_id={}", operation->command.value,
                 step.name, operation->state, done->native_id);
-    static_cast<void>(discovery_.trigger({{step.target}, {step.type}}, "drift"));
+    // The target may have another name by now.
+    if (!discovery_.trigger({{step.target}, {step.type}}, "drift")) {
+      static_cast<void>(discovery_.trigger({{}, {step.type}}, "drift"));
+    }
   }
   return Verdict::kSuperseded;
 }

@@ -4,6 +4,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "coordinator/command_plan.h"
 #include "coordinator/must.h"
 #include "coordinator/resource_id.h"
 #include "schema/subjects.h"
@@ -128,6 +129,7 @@ void Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   const bool moved = known && (row.config != config.config || row.ns != config.ns || row.pool != config.pool);
   const bool back = row.state == TargetState::kRemoved;
   const bool renamed = known && row.name != config.name;
+  if (renamed) rename_target(row.name, config.name);
   row.name = config.name;
   row.ns = config.ns;
   row.pool = config.pool;
@@ -145,6 +147,17 @@ void Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   if (changed || back || renamed) {
     const std::string_view is = changed ? "configuration changed" : renamed ? "renamed" : "back";
     s_.events.emit(row.ns, "target.changed", row.name, JsonObject().text("target", row.name).text("is", is).take());
+  }
+}
+
+void Discovery::rename_target(const std::string& was, const std::string& is) {
+  must(s_.store.rename_target(was, is));
+  for (auto& command : must(s_.store.unfinished_commands())) {
+    auto plan = CommandPlan::parse(command.plan);
+    if (!plan) continue;
+    plan->rename_target(was, is);
+    command.plan = plan->json();
+    must(s_.store.put_command(command));
   }
 }
 

@@ -50,6 +50,8 @@ class Discovery {
   void sync_targets();
   void update_target(TargetRow& row, const TargetConfig& config);
   void remove_target(TargetRow& row);
+  /// What is declared on it, and under way there, goes by the new name.
+  void rename_target(const std::string& was, const std::string& is);
   void mark_stale(const TargetRow& target);
   [[nodiscard]] bool workers_ready(const std::vector<TargetRow>& targets);
   [[nodiscard]] TimePoint return_until(const std::vector<TargetRow>& targets);

@@ -154,6 +154,12 @@ Result<std::vector<OperationRow>> SqliteStore::operations(const CommandId& comma
   return operations_of(select(sql::select_operations, command.value));
 }
 
+Result<void> SqliteStore::rename_target(std::string_view was, std::string_view is) {
+  write(sql::rename_in_claims, was, is);
+  write(sql::rename_unsettled, was, is);
+  return status();
+}
+
 Result<std::string> SqliteStore::unsettled(std::string_view place) {
   auto rows = select(sql::select_unsettled, place);
   std::string key = rows.next() ? rows.string(0) : std::string();

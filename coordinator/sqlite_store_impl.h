@@ -99,6 +99,7 @@ class SqliteStore final : public Store {
   Result<void> put_operation(const OperationRow& operation) override;
   Result<std::vector<OperationRow>> operations(const CommandId& command) override;
   Result<std::optional<OperationRow>> operation_of(const JobId& job) override;
+  Result<void> rename_target(std::string_view was, std::string_view is) override;
   Result<std::string> unsettled(std::string_view place) override;
   Result<void> set_unsettled(std::string_view place, std::string_view key) override;
 

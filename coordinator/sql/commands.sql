@@ -7,7 +7,7 @@ ON CONFLICT (id) DO UPDATE
 SET state = excluded.state, cancel = excluded.cancel, plan = excluded.plan, started_at = excluded.started_at,
     finished_at = excluded.finished_at;
 
--- All but the plan, which never changes.
+-- All but the plan.
 -- name: set_command
 UPDATE commands SET state = ?2, cancel = ?3, started_at = ?4, finished_at = ?5 WHERE id = ?1;
 
@@ -52,6 +52,10 @@ WHERE job = ?1 AND job <> '';
 
 -- name: put_unsettled
 INSERT INTO unsettled (place, key) VALUES (?1, ?2) ON CONFLICT (place) DO UPDATE SET key = excluded.key;
+
+-- `?1` the target's name until now, `?2` from now on
+-- name: rename_unsettled
+UPDATE OR IGNORE unsettled SET place = json_set(place, '$[2]', ?2) WHERE place ->> '$[2]' = ?1;
 
 -- name: drop_unsettled
 DELETE FROM unsettled WHERE place = ?1;

@@ -144,6 +144,11 @@ UPDATE resources SET managed = 1, stack = ?2, name = ?3, declared = ?4, drifted 
 -- name: release_resource
 UPDATE resources SET managed = 0, stack = '', name = '', declared = '', drifted = 0 WHERE row = ?1;
 
+-- `?1` the target's name until now, `?2` from now on
+-- name: rename_in_claims
+UPDATE resources SET declared = json_set(declared, '$.target', ?2)
+WHERE managed AND iif(json_valid(declared), declared ->> '$.target', '') = ?1;
+
 -- name: set_drifted
 UPDATE resources SET drifted = ?2 WHERE row = ?1 AND drifted <> ?2;
 

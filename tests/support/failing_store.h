@@ -78,6 +78,9 @@ class FailingStore final : public Store {
   Result<void> set_unsettled(std::string_view place, std::string_view key) override {
     return write(store_->set_unsettled(place, key));
   }
+  Result<void> rename_target(std::string_view was, std::string_view is) override {
+    return write(store_->rename_target(was, is));
+  }
   Result<std::optional<OperationRow>> operation_of(const JobId& job) override { return store_->operation_of(job); }
   Result<void> load_filtered(RowId scan, const std::function<void(const Hash128&, std::uint64_t)>& sink) override {
     return store_->load_filtered(scan, sink);

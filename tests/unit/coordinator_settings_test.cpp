@@ -1,0 +1,86 @@
+// What becomes of commands when the coordinator is started with other targets.
+
+#include "support/commands_fixture.h"
+
+using namespace muster;
+using namespace muster::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+struct SettingsFixture : CommandsFixture {
+  void rename(const std::string& name) {
+    crash();
+    config.targets[0].renamed_from = std::exchange(config.targets[0].name, name);
+    start();
+  }
+  static Json box_on(const std::string& target, Json properties = Json::object()) {
+    auto resource = box("a", std::move(properties));
+    resource["target"] = target;
+    return resource;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(SettingsFixture, "what is declared on a target stays when the target is renamed") {
+  start_discovered();
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  rename("u");
+  finish_runs();
+  CHECK(plan(stack({box_on("u")}))["nothing"] == true);
+  CHECK(apply(stack({box_on("u", {{"size", 2}})}))["state"] == "complete");
+  CHECK(thing("a")["size"] == 2);
+  CHECK(apply(stack({}, "destroy"))["state"] == "complete");
+  CHECK(count() == 0);
+}
+
+TEST_CASE_METHOD(SettingsFixture, "a command goes on when its target is renamed") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Silent{}; };
+  const auto id = begin(stack({box("a"), linked("b", "a")}));
+  settle();
+  worker().on_go = {};
+  rename("u");
+  const auto ended = end_of(id);
+  CHECK(ended["state"] == "complete");
+  CHECK(count() == 2);
+  CHECK(plan(stack({box_on("u")}, "patch"))["nothing"] == true);
+}
+
+TEST_CASE_METHOD(SettingsFixture, "what may have been made on a target is asked for with its key under another name") {
+  config.retry = {1, Millis(10), Millis(50)};
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kTimeout, "no answer", {}, 0});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "failed");
+  const auto key = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
+  worker().on_go = {};
+  rename("u");
+  finish_runs();
+  CHECK(apply(stack({box_on("u")}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == key);
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(SettingsFixture,
+                 "what was done on a target that is no more is told as done, and what it is as drift") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    auto result = std::get<MutationResult>(system.change(job));
+    edit("a", "size", 3);
+    result.properties = thing("a").dump();
+    return JobResult(std::move(result));
+  };
+  const auto id = begin(stack({box("a", {{"size", 2}})}));
+  advance(Millis(100));
+  REQUIRE(count() == 1);
+  crash();
+  config.targets.clear();
+  start();
+  const auto ended = end_of(id);
+  CHECK(result_of(ended, "a") == "failed NOT_STABILIZED");
+  CHECK_THAT(message_of(ended, "a"), Contains("done, and") && Contains("no target is named 't' any more"));
+  CHECK(events("resource.drifted").size() == 1);
+}
