@@ -16,6 +16,7 @@ namespace muster::sim {
 namespace {
 
 constexpr std::size_t kMaxEventBytes = 64 * 1024;
+constexpr Millis kTold{5000};  // of events: a stream for them is looked for first, again if nothing is heard
 
 /// `<command>-<step>-<epoch>`
 struct Key {
@@ -134,8 +135,10 @@ Fleet::Fault Fleet::check_change(const std::string& key, const Host& host) {
   return std::nullopt;
 }
 
-/// What a result told as there is known, whether a command waited for that result or not.
+/// What a result told as there is known, whether a command waited for that result or not; unless the look for it says
+/// that it has not seen everything.
 Fleet::Fault Fleet::check_told() {
+  if (must(store_->runs({}, 1)).front().state != "complete") return std::nullopt;
   for (const auto& [type, things] : objects_.types()) {
     for (const auto& [id, object] : things) {
       if (told_.contains(id) && !must(store_->one("cloud", type, id))) return "told as made and not known: " + id;
@@ -306,9 +309,9 @@ Fleet::Fault Fleet::check_events() {
 
 /// All that has happened was told.
 Fleet::Fault Fleet::check_followed() {
-  const auto last = must(store_->last_sequence());
-  if (followed_ == last) return std::nullopt;
-  return fmt::format("{} events have happened, and {} were told", last, followed_);
+  const auto told = [&] { return followed_ == must(store_->last_sequence()); };
+  if (!pass(told, kTold, {})) return std::nullopt;
+  return fmt::format("{} events have happened, and {} were told", must(store_->last_sequence()), followed_);
 }
 
 /// Every version of a resource is known, with what led to it.

@@ -111,7 +111,8 @@ void Cloud::rename(std::size_t acts) {
       left_[id].insert(item);
     }
     if (random_.below(3) > 0) continue;
-    add(type, id, {types_[type][now].parent, 0, kSuccessor + std::to_string(next_id_++)});
+    const auto& was = types_[type][now];
+    add(type, id, {was.parent, 0, kSuccessor + std::to_string(next_id_++), was.has_moved});
   }
 }
 
@@ -120,9 +121,9 @@ void Cloud::succeed(std::size_t acts) {
     const auto& type = kTypes.at(random_.below(kTypes.size()));
     const auto id = any(type);
     if (id.empty()) continue;
-    const auto parent = types_[type][id].parent;
+    const auto was = types_[type][id];
     remove(type, id);
-    add(type, id, {parent, 0, kSuccessor + std::to_string(next_id_++)});
+    add(type, id, {was.parent, 0, kSuccessor + std::to_string(next_id_++), was.has_moved});
   }
 }
 

@@ -81,6 +81,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("filters", faults.filters);
   part("narrow-looks", faults.narrow_looks);
   part("second-target", faults.second_target);
+  part("settings", faults.settings);
   return there;
 }
 
@@ -130,6 +131,7 @@ void plan_later_faults(const Faults& faults, TimePoint now, Random& random, Plan
   add(faults.filters, Kind::kFilter, 1);
   add(faults.filters + faults.renames, Kind::kTrigger, 1);
   add(faults.narrow_looks, Kind::kNarrowLook, 5);
+  add(faults.settings, Kind::kConfigure, 1);
 }
 
 }  // namespace muster::sim

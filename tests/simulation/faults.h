@@ -40,6 +40,7 @@ struct Faults {
   int filters = 0;              // times in which the cloud has other filters than before
   int narrow_looks = 0;         // runs that look at one type
   int second_target = 0;        // 1: the cloud is looked at through another target, too
+  int settings = 0;             // times in which the coordinator is started with another configuration
 };
 
 inline constexpr std::size_t kWorkers = 3;     // from the start
@@ -75,7 +76,8 @@ struct Act {
     kRename,
     kSucceed,
     kFilter,
-    kNarrowLook
+    kNarrowLook,
+    kConfigure
   };
   Kind kind;
   std::size_t who = 0;  // a process, a disk, a wish; of a partition one bit for each process that is cut off
@@ -91,6 +93,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
 Plan plan_faults(const Faults& faults, TimePoint now, Random& random);
 void plan_later_faults(const Faults& faults, TimePoint now, Random& random, Plan& plan);
 /// Names of the parts that they are.
-inline const std::set<std::string> kLaterFaults{"renames", "successors", "filters", "narrow-looks", "second-target"};
+inline const std::set<std::string> kLaterFaults{"renames",      "successors",    "filters",
+                                                "narrow-looks", "second-target", "settings"};
 
 }  // namespace muster::sim

@@ -36,13 +36,17 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
       random_(seed),
       cloud_(seed ^ 0xC10DU),
       objects_(seed ^ 0x0B1EC7U, clock_),
+      settings_(seed ^ 0x5E7716U),
       broker_(clock_, random_) {
-  config_.prefix = "sim";
-  config_.discovery_interval = Millis(0);
+  usual_.prefix = "sim";
+  usual_.discovery_interval = Millis(0);
   TargetConfig target;
-  target.name = "cloud";
   target.ns = "SIM";
-  config_.targets.push_back(target);
+  for (const std::string name : {"cloud", "mirror"}) {
+    target.name = name;
+    target.renamed_from = name + kOtherName;
+    usual_.targets.push_back(target);
+  }
   store_ = std::make_unique<test::FailingStore>(std::move(open_sqlite_store(":memory:", clock_, random_).value()));
   cloud_.populate(1 + random_.below(8), random_.below(12), random_.below(40));
   for (std::size_t i = 0; i < kDisks; ++i) disks_.push_back(std::make_shared<testing::MemoryDisk>());
@@ -51,7 +55,8 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   user_->subscribe("sim.event.>").value();
   objects_.on_change = [this](const std::string& key, const Host& host) { return check_change(key, host); };
   objects_.is_replaced = [this](const std::string& id) {
-    const auto row = must(store_->one("cloud", "SIM::Object", id));
+    auto row = must(store_->one("cloud", "SIM::Object", id));
+    if (!row) row = must(store_->one(std::string("cloud") + kOtherName, "SIM::Object", id));
     const auto claim = row ? must(store_->claim(row->row)) : std::nullopt;
     return claim && claim->name.ends_with(kReplaced);
   };
@@ -61,11 +66,10 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   SeededRandom later(seed ^ 0x1A7E5U);
   draw_later_faults(faults_, later);
   faults_.second_target = SeededRandom(seed ^ 0x5EC0DU).below(4) == 0 ? 1 : 0;
+  if (settings_.below(4) == 0) faults_.settings = 1 + static_cast<int>(settings_.below(3));
   parts_ = leave_out(faults_, without);
-  if (faults_.second_target > 0) {
-    config_.targets.push_back(config_.targets.front());
-    config_.targets.back().name = "mirror";
-  }
+  if (faults_.second_target == 0) usual_.targets.pop_back();
+  config_ = usual_;
   plan_ = plan_faults(faults_, clock_.now(), random_);
   plan_later_faults(faults_, clock_.now(), later, plan_);
   weather_.error_rate = faults_.error_rate;
@@ -184,9 +188,30 @@ void Fleet::trigger() {
   ask("discover", {{"api", 1}});
 }
 
+void Fleet::configure(Config config) {
+  const bool runs = coordinator_ != nullptr;
+  if (runs) crash_coordinator();
+  config_ = std::move(config);
+  if (runs) start_coordinator();
+}
+
+Fleet::Fault Fleet::accept_targets() {
+  for (const auto& target : config_.targets) {
+    const auto number = ask("targets-accept", {{"api", 1}, {"target", target.name}});
+    if (auto fault = pass([&] { return answers_.contains(number); }, kLimit, "that a target is accepted")) return fault;
+    if (answers_[number].value("state", "") != "active") return "not accepted: " + answers_[number].dump();
+  }
+  return pass([&] { return all_ended(); }, kLimit, "the end of what the targets bring");
+}
+
 void Fleet::make(const Wish& wish) {
   if (wish.kind == Wish::Kind::kApply) {
-    ask("apply", wish.request);
+    auto request = wish.request;
+    const auto other = std::string("cloud") + kOtherName;
+    if (std::ranges::find(config_.targets, other, &TargetConfig::name) != config_.targets.end()) {
+      for (auto& resource : request["stacks"][0]["resources"]) resource["target"] = other;
+    }
+    ask("apply", request);
   } else if (!promised_.empty()) {
     ask("cancel", {{"api", 1}, {"command", promised_.back()}, {"force", wish.force}});
   }
@@ -280,6 +305,9 @@ void Fleet::perform(const Act& act) {
       ask("discover", {{"api", 1}, {"types", {kTypes.at(act.who)}}});
       break;
     }
+    case Act::Kind::kConfigure:
+      configure(changed_config(usual_, settings_));
+      break;
   }
 }
 
@@ -428,8 +456,10 @@ Fleet::Fault Fleet::run() {
   liar_.reset();
   cut_off_ = 0;
   for (std::size_t i = 0; i < kWorkers; ++i) start_worker(i);
+  if (faults_.settings > 0) configure(usual_);
   start_coordinator();
   if (auto fault = pass([&] { return all_ended(); }, kLimit, "the end of every run and command")) return fault;
+  if (auto fault = faults_.settings > 0 ? accept_targets() : std::nullopt) return fault;
 
   // Quiet: the world stands still and nothing goes wrong any more.
   Faults quiet;

@@ -14,6 +14,7 @@
 #include "simulation/faults.h"
 #include "simulation/liar.h"
 #include "simulation/objects.h"
+#include "simulation/settings.h"
 #include "simulation/worker_process.h"
 #include "simulation/workload.h"
 #include "support/failing_store.h"
@@ -53,6 +54,9 @@ class Fleet {
   void perform(const Act& act);
   void turn_all();
   void trigger();
+  /// Starts the coordinator anew; without one, the next will have it.
+  void configure(Config config);
+  Fault accept_targets();
   std::size_t ask(const std::string& verb, const Json& request);
   void take_answers();
   void make(const Wish& wish);
@@ -101,7 +105,8 @@ class Fleet {
   Weather weather_;
   Cloud cloud_;
   Objects objects_;
-  Config config_;
+  Config usual_, config_;  // at the start and in the end, and now
+  SeededRandom settings_;
   MemoryBroker broker_;
   std::unique_ptr<test::FailingStore> store_;
   std::vector<std::shared_ptr<testing::MemoryDisk>> disks_;

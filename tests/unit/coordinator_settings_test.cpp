@@ -64,6 +64,23 @@ TEST_CASE_METHOD(SettingsFixture, "what may have been made on a target is asked 
   CHECK(count() == 1);
 }
 
+TEST_CASE_METHOD(SettingsFixture, "what was made after all is looked for on the target that has another name since") {
+  config.retry = {1, Millis(10), Millis(50)};
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kTimeout, "no answer", {}, 0});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "failed");
+  worker().on_go = {};
+  rename("u");
+  finish_runs();
+  const auto late = worker().asked<CreateJob>().back();
+  worker().send_late(late, system.change(late));
+  settle();
+  finish_runs();
+  CHECK(listed("NS::Box").size() == 1);
+}
+
 TEST_CASE_METHOD(SettingsFixture,
                  "what was done on a target that is no more is told as done, and what it is as drift") {
   start_discovered();
