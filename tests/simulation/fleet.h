@@ -70,9 +70,10 @@ class Fleet {
   Fault look();
   enum class Left : std::uint8_t { kTidied, kTold };
   /// Carries a request out in a world that stands still. A key that an earlier command has left open may lead to an
-  /// object of an older declaration, or to one that is gone since: then `more` applies change it, or make it anew.
-  /// `left`   what becomes of what stands in its way and belongs to nobody
-  Fault apply(const Json& request, Left left, int more = 2);
+  /// object of an older declaration, or to one that is gone since: then `more` applies change it, or make it anew: one
+  /// for each resource of a stack, where each waits for another. `left`   what becomes of what stands in its way and
+  /// belongs to nobody
+  Fault apply(const Json& request, Left left, int more = 6);
 
   // checks.cpp
   void watch(const Outgoing& message);

@@ -45,7 +45,7 @@ const std::vector<Mutation>& mutations() {
       {"key-per-attempt", "every attempt of a change has the same key", {1}},
       {"same-key-for-both-halves", "another change has another key", {10}},
       {"forget-unsettled-key", "the next command goes on with the key of what may have been made", {12}},
-      {"update-unconditioned", "an update is of what was seen", {85}},
+      {"update-unconditioned", "an update is of what was seen", {74}},
       {"delete-unconditioned", "a deletion is of what was seen", {1}},
       // order
       {"deletions-unordered", "what uses something goes before it", {4}},
@@ -56,7 +56,7 @@ const std::vector<Mutation>& mutations() {
       {"old-observations", "what was asked for before a write is no news of what was written", {6877}},
       {"forget-writes", "writes are remembered while an observation is under way", {7}},
       {"old-index", "what a command has written is looked up afresh", {30, 46}},
-      {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {11}},
+      {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {30}},
       {"page-left-out", "an answer of several pages holds what is in each", {1}},
       {"partial-is-whole", "what a listing that failed has not shown may be there", {10}},
       {"any-id", "what a read of one id tells of another is not believed", {66}},
