@@ -97,6 +97,7 @@ struct NatsBus::State {
 
   [[nodiscard]] bool connected() const { return link && !link->lost(); }
   void adopt(std::unique_ptr<NatsLink> opened);
+  void learn_servers();
   void drop_link();
   void maintain(TimePoint now);
   void retry_later(TimePoint now);
@@ -143,10 +144,14 @@ void NatsBus::State::adopt(std::unique_ptr<NatsLink> opened) {
   refusal_said.clear();
   ++connections;
   for (auto& [id, subscription] : subscriptions) make_native(subscription);
+  log->info("bus connected url={} connections={}", redact_url(options.url), connections);
+}
+
+/// Of the connection that was lost: a cluster tells all the while who has joined and left it.
+void NatsBus::State::learn_servers() {
   servers = split_servers(options.url);
   const std::string first = servers.front();
   for (const std::string& found : link->discovered_servers()) servers.push_back(with_credentials_of(first, found));
-  log->info("bus connected url={} connections={}", redact_url(options.url), connections);
 }
 
 /// A missing permission would go unnoticed otherwise: the server drops what is not allowed.
@@ -190,6 +195,7 @@ void NatsBus::State::maintain(TimePoint now) {
   if (closed) return;
   if (link && link->lost()) {
     log->warn("bus disconnected url={} reason={}", redact_url(options.url), link->last_error());
+    learn_servers();
     drop_link();
     retry_later(now);
   }
