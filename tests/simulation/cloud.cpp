@@ -7,7 +7,17 @@ namespace muster::sim {
 namespace {
 
 const std::string kSuccessor = "successor-";  // begins its name
-const std::vector<std::string> kTypes{"SIM::Box", "SIM::Item", "SIM::Note"};
+
+/// The type of what something lies in, and of what lies in something; empty: nothing does.
+std::string around(const std::string& type) {
+  if (type == "SIM::Item") return "SIM::Box";
+  return type == "SIM::Part" ? "SIM::Item" : "";
+}
+
+std::string within(const std::string& type) {
+  if (type == "SIM::Box") return "SIM::Item";
+  return type == "SIM::Item" ? "SIM::Part" : "";
+}
 
 }  // namespace
 
@@ -19,33 +29,51 @@ std::uint64_t Cloud::Splitmix::next() {
   return mixed ^ (mixed >> 31U);
 }
 
-void Cloud::add(const std::string& type, const std::string& id, Thing thing) {
-  if (thing.name.empty()) thing.name = id;
-  if (type == "SIM::Item") note_box(id, thing.parent);
-  types_[type][id] = std::move(thing);
-  ever_.emplace(type, id);
+void Cloud::deepen() {
+  names_.emplace_back("SIM::Part");
+  types_["SIM::Part"];
 }
 
-void Cloud::note_box(const std::string& item, const std::string& box) {
-  const auto found = types_["SIM::Box"].find(box);
-  if (found == types_["SIM::Box"].end() || !found->second.name.starts_with(kSuccessor)) return;
-  ++removals_[{"SIM::Item", item}];
+void Cloud::add(const std::string& type, const std::string& id, Thing thing) {
+  if (thing.name.empty()) thing.name = id;
+  types_[type][id] = std::move(thing);
+  ever_.emplace(type, id);
+  note_place(type, id);
+}
+
+void Cloud::note_place(const std::string& type, const std::string& id) {
+  if (around(type).empty()) return;
+  const auto& places = types_[around(type)];
+  const auto found = places.find(types_[type][id].parent);
+  if (found != places.end() && found->second.name.starts_with(kSuccessor)) count_removal(type, id);
 }
 
 void Cloud::count_removal(const std::string& type, const std::string& id) {
   ++removals_[{type, id}];
-  if (type != "SIM::Box") return;
-  for (const auto& [item, thing] : types_["SIM::Item"]) {
-    if (thing.parent == id) ++removals_[{"SIM::Item", item}];
+  const auto inner = within(type);
+  const auto contents = types_.find(inner);
+  if (contents == types_.end()) return;
+  for (const auto& [one, thing] : contents->second) {
+    if (thing.parent == id) count_removal(inner, one);
   }
-  for (const auto& item : left_[id]) ++removals_[{"SIM::Item", item}];
+  for (const auto& one : left_[id]) count_removal(inner, one);
 }
 
 void Cloud::remove(const std::string& type, const std::string& id) {
   if (types_[type].erase(id) == 0) return;
   count_removal(type, id);
-  if (type == "SIM::Box")
-    std::erase_if(types_["SIM::Item"], [&](const auto& item) { return item.second.parent == id; });
+  remove_contents(type, id);
+}
+
+void Cloud::remove_contents(const std::string& type, const std::string& id) {
+  const auto inner = within(type);
+  const auto contents = types_.find(inner);
+  if (contents == types_.end()) return;
+  std::erase_if(contents->second, [&](const auto& one) {
+    if (one.second.parent != id) return false;
+    remove_contents(inner, one.first);
+    return true;
+  });
 }
 
 std::size_t Cloud::removals(const std::string& type, const std::string& id) const {
@@ -65,50 +93,59 @@ void Cloud::populate(std::size_t boxes, std::size_t items_each, std::size_t note
     add("SIM::Box", box, {});
     for (std::size_t i = 0; i < items_each; ++i) add("SIM::Item", "item-" + std::to_string(next_id_++), {box});
   }
+  for (const auto& [item, thing] : types_["SIM::Item"]) {
+    for (auto parts = types_.contains("SIM::Part") ? random_.below(3) : 0; parts > 0; --parts) {
+      add("SIM::Part", "part-" + std::to_string(next_id_++), {item});
+    }
+  }
   for (std::size_t n = 0; n < notes; ++n) add("SIM::Note", "note-" + std::to_string(next_id_++), {});
 }
 
 void Cloud::churn(std::size_t acts) {
   for (std::size_t i = 0; i < acts; ++i) {
-    const auto& type = kTypes.at(random_.below(kTypes.size()));
+    const auto& type = names_.at(random_.below(names_.size()));
     const auto id = any(type);
     switch (random_.below(5)) {
       case 0:
-        add(type, "new-" + std::to_string(next_id_++), {type == "SIM::Item" ? any("SIM::Box") : ""});
+        add(type, "new-" + std::to_string(next_id_++), {around(type).empty() ? "" : any(around(type))});
         break;
       case 1:
         if (!id.empty()) remove(type, id);
         break;
       case 2:
-        if (type == "SIM::Item" && !id.empty() && !types_["SIM::Box"].empty()) {
-          auto& item = types_[type][id];
-          left_[item.parent].insert(id);
-          item.parent = any("SIM::Box");
-          item.has_moved = true;
-          note_box(id, item.parent);
+        if (!around(type).empty() && !id.empty() && !types_[around(type)].empty()) {
+          auto& thing = types_[type][id];
+          left_[thing.parent].insert(id);
+          thing.parent = any(around(type));
+          thing.has_moved = true;
+          note_place(type, id);
         }
         break;
       default:
         if (!id.empty()) ++types_[type][id].version;
     }
   }
-  // An item whose box is gone cannot be: the box that was drawn last may have been removed since.
-  auto& items = types_["SIM::Item"];
-  std::erase_if(items, [&](const auto& item) { return !types_["SIM::Box"].contains(item.second.parent); });
+  // What was made where there is nothing that it could lie in cannot be.
+  for (const auto& type : names_) {
+    if (around(type).empty()) continue;
+    std::erase_if(types_[type], [&](const auto& one) { return !types_[around(type)].contains(one.second.parent); });
+  }
 }
 
 void Cloud::rename(std::size_t acts) {
   for (std::size_t i = 0; i < acts; ++i) {
-    const auto& type = kTypes.at(random_.below(kTypes.size()));
+    const auto& type = names_.at(random_.below(names_.size()));
     const auto id = any(type);
     if (id.empty()) continue;
     const auto now = "renamed-" + std::to_string(next_id_++);
     count_removal(type, id);  // who looks for the one when it is the other sees that it is gone
     add(type, now, std::move(types_[type].extract(id).mapped()));
-    for (auto& [item, thing] : types_["SIM::Item"]) {
-      if (type != "SIM::Box" || thing.parent != id) continue;
-      thing.parent = now;
-      left_[id].insert(item);
+    if (const auto contents = types_.find(within(type)); contents != types_.end()) {
+      for (auto& [one, thing] : contents->second) {
+        if (thing.parent != id) continue;
+        thing.parent = now;
+        left_[id].insert(one);
+      }
     }
     if (random_.below(3) > 0) continue;
     const auto& was = types_[type][now];
@@ -118,7 +155,7 @@ void Cloud::rename(std::size_t acts) {
 
 void Cloud::succeed(std::size_t acts) {
   for (std::size_t i = 0; i < acts; ++i) {
-    const auto& type = kTypes.at(random_.below(kTypes.size()));
+    const auto& type = names_.at(random_.below(names_.size()));
     const auto id = any(type);
     if (id.empty()) continue;
     const auto was = types_[type][id];
@@ -132,7 +169,7 @@ void Cloud::filter() {
   if (random_.below(4) == 0) return;
   left_out_version_ = static_cast<int>(random_.below(3));
   MatchFilter filter;
-  for (const auto& type : kTypes) {
+  for (const auto& type : names_) {
     if (random_.below(2) == 0) filter.types.push_back(type);
   }
   if (filter.types.empty()) filter.types.emplace_back("SIM::Box");
@@ -147,13 +184,15 @@ bool Cloud::left_out(const std::string& type, const Thing& thing) const {
 
 Cloud::Kept Cloud::kept(const std::string& type, const Thing& thing) const {
   if (left_out(type, thing)) return Kept::kNo;
-  if (type != "SIM::Item" || !left_out("SIM::Box", types_.at("SIM::Box").at(thing.parent))) return Kept::kYes;
-  return thing.has_moved ? Kept::kUnknown : Kept::kNo;
+  if (around(type).empty()) return Kept::kYes;
+  const auto place = kept(around(type), types_.at(around(type)).at(thing.parent));
+  return place == Kept::kNo && thing.has_moved ? Kept::kUnknown : place;
 }
 
 Json Cloud::properties(const std::string& type, const Thing& thing) {
   Json json{{"name", thing.name}, {"version", thing.version}};
   if (type == "SIM::Item") json["box"] = thing.parent;
+  if (type == "SIM::Part") json["item"] = thing.parent;
   return json;
 }
 
@@ -180,10 +219,11 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
     // What a type leaves to the coordinator comes in pages of the cloud's own, several to an answer.
     if (name != "SIM::Note") info.page_size = kPage;
     info.read_batch = 5;
-    if (name == "SIM::Item") info.parent = "SIM::Box";
-    if (name == "SIM::Box") info.list_gives = ListGives::kProperties;
+    info.parent = around(name);
+    const bool whole = name == "SIM::Box" || name == "SIM::Part";
+    if (whole) info.list_gives = ListGives::kProperties;
     const auto* all = &things;
-    auto list = [all, name = name, trouble](const ListRequest& request, JobContext&) -> Result<ListPage> {
+    auto list = [all, whole, name = name, trouble](const ListRequest& request, JobContext&) -> Result<ListPage> {
       if (auto error = trouble()) return *error;
       ListPage page;
       // Continues behind the id that came last: robust against what comes and goes between two pages.
@@ -194,7 +234,7 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
           break;
         }
         Resource resource{it->first, {}, "uid-" + it->second.name};
-        if (name == "SIM::Box") resource.properties = properties(name, it->second);
+        if (whole) resource.properties = properties(name, it->second);
         page.items.push_back(std::move(resource));
       }
       return page;

@@ -18,8 +18,11 @@ class Cloud {
  public:
   explicit Cloud(std::uint64_t seed) : random_(seed) {}
 
+  /// From now on there are SIM::Part, too, below items (listed with properties). Before populate().
+  void deepen();
+
   struct Thing {
-    std::string parent;  // native id of the box of an item
+    std::string parent;  // native id of the box of an item, of the item of a part
     int version = 0;
     std::string name = {};  // the id that it had first
     bool has_moved = false;
@@ -39,9 +42,9 @@ class Cloud {
   [[nodiscard]] const std::map<std::string, Things>& types() const { return types_; }
   /// Whether a thing of that type and id has ever existed.
   [[nodiscard]] bool ever(const std::string& type, const std::string& id) const { return ever_.contains({type, id}); }
-  /// How often a thing was removed, or a box that it had lain in: who has looked into its new box before it was there
-  /// tells it as gone with the old one. So does who has looked into a box that has taken the place of another, before
-  /// he knew that it is another. It cannot have vanished more often.
+  /// How often a thing was removed, or what it had lain in: who has looked into its new box before it was there tells
+  /// it as gone with the old one. So does who has looked into a box that has taken the place of another, before he knew
+  /// that it is another. It cannot have vanished more often.
   [[nodiscard]] std::size_t removals(const std::string& type, const std::string& id) const;
   [[nodiscard]] static Json properties(const std::string& type, const Thing& thing);
   enum class Kept : std::uint8_t {
@@ -57,10 +60,12 @@ class Cloud {
 
  private:
   void add(const std::string& type, const std::string& id, Thing thing);
+  /// With what lies in it.
   void remove(const std::string& type, const std::string& id);
-  /// What lies in a box, or has lain there, is told as gone with it.
+  void remove_contents(const std::string& type, const std::string& id);
+  /// What lies in it, or has lain there, is told as gone with it.
   void count_removal(const std::string& type, const std::string& id);
-  void note_box(const std::string& item, const std::string& box);
+  void note_place(const std::string& type, const std::string& id);
   std::string any(const std::string& type);
   [[nodiscard]] bool left_out(const std::string& type, const Thing& thing) const;
 
@@ -70,10 +75,11 @@ class Cloud {
     std::uint64_t state;
   };
   Splitmix random_;
+  std::vector<std::string> names_{"SIM::Box", "SIM::Item", "SIM::Note"};
   std::map<std::string, Things> types_{{"SIM::Box", {}}, {"SIM::Item", {}}, {"SIM::Note", {}}};
   std::set<std::pair<std::string, std::string>> ever_;
   std::map<std::pair<std::string, std::string>, std::size_t> removals_;  // by type and id
-  std::map<std::string, std::set<std::string>> left_;                    // by box: items that have lain in it
+  std::map<std::string, std::set<std::string>> left_;                    // by box or item: what has lain in it
   std::size_t next_id_ = 0;
   std::vector<MatchFilter> filters_;
   int left_out_version_ = 0;  // by `filters_`, of their types

@@ -81,6 +81,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("filters", faults.filters);
   part("narrow-looks", faults.narrow_looks);
   part("second-target", faults.second_target);
+  part("depth", faults.depth);
   part("settings", faults.settings);
   return there;
 }

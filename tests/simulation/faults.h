@@ -40,6 +40,7 @@ struct Faults {
   int filters = 0;              // times in which the cloud has other filters than before
   int narrow_looks = 0;         // runs that look at one type
   int second_target = 0;        // 1: the cloud is looked at through another target, too
+  int depth = 0;                // 1: things lie in things that lie in others
   int settings = 0;             // times in which the coordinator is started with another configuration
 };
 
@@ -93,7 +94,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
 Plan plan_faults(const Faults& faults, TimePoint now, Random& random);
 void plan_later_faults(const Faults& faults, TimePoint now, Random& random, Plan& plan);
 /// Names of the parts that they are.
-inline const std::set<std::string> kLaterFaults{"renames",      "successors",    "filters",
-                                                "narrow-looks", "second-target", "settings"};
+inline const std::set<std::string> kLaterFaults{"renames",       "successors", "filters", "narrow-looks",
+                                                "second-target", "depth",      "settings"};
 
 }  // namespace muster::sim

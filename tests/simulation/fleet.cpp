@@ -48,6 +48,8 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
     usual_.targets.push_back(target);
   }
   store_ = std::make_unique<test::FailingStore>(std::move(open_sqlite_store(":memory:", clock_, random_).value()));
+  const bool deep = SeededRandom(seed ^ 0xDEE9U).below(3) == 0;
+  if (deep && !without.contains("depth")) cloud_.deepen();
   cloud_.populate(1 + random_.below(8), random_.below(12), random_.below(40));
   for (std::size_t i = 0; i < kDisks; ++i) disks_.push_back(std::make_shared<testing::MemoryDisk>());
   user_ = broker_.connect("user");
@@ -67,6 +69,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   draw_later_faults(faults_, later);
   faults_.second_target = SeededRandom(seed ^ 0x5EC0DU).below(4) == 0 ? 1 : 0;
   if (settings_.below(4) == 0) faults_.settings = 1 + static_cast<int>(settings_.below(3));
+  faults_.depth = deep ? 1 : 0;
   parts_ = leave_out(faults_, without);
   if (faults_.second_target == 0) usual_.targets.pop_back();
   config_ = usual_;
@@ -302,7 +305,8 @@ void Fleet::perform(const Act& act) {
       break;
     case Act::Kind::kNarrowLook: {
       static const std::vector<std::string> kTypes{"SIM::Box", "SIM::Item", "SIM::Note", "SIM::Object", "SIM::Named"};
-      ask("discover", {{"api", 1}, {"types", {kTypes.at(act.who)}}});
+      const bool parts = faults_.depth > 0 && kTypes.at(act.who) == "SIM::Note";
+      ask("discover", {{"api", 1}, {"types", {parts ? "SIM::Part" : kTypes.at(act.who)}}});
       break;
     }
     case Act::Kind::kConfigure:

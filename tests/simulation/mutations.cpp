@@ -61,8 +61,8 @@ const std::vector<Mutation>& mutations() {
       {"partial-is-whole", "what a listing that failed has not shown may be there", {10}},
       {"any-id", "what a read of one id tells of another is not believed", {66}},
       {"filters-of-part", "filters are known to have judged all only where all was read", {4322}},
-      {"replace-at-once", "an object whose id is another's now is looked for under other ids", {6}},
-      {"drift-seen-unsaid", "what a command has seen drifted, and did not put right, is told", {12}},
+      {"replace-at-once", "an object whose id is another's now is looked for under other ids", {18}},
+      {"drift-seen-unsaid", "what a command has seen drifted, and did not put right, is told", {112}},
       {"drop-events", "every event is told", {1}},
   };
   return kAll;
