@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "coordinator/claim.h"
+#include "coordinator/contents.h"
 #include "coordinator/must.h"
 #include "coordinator/resource_id.h"
 #include "schema/mutation.h"
@@ -153,6 +154,7 @@ void Commands::plan(Draft& draft) {
     draft.plan.append(std::move(made.plan));
     draft.stack_of.resize(draft.plan.steps.size(), i);
   }
+  std::ranges::move(judge_contents(draft.plan, view), std::back_inserter(draft.mistakes));
   draft.nothing = draft.plan.empty();
   for (const auto& target : draft.targets) {
     const auto row = std::ranges::find(targets, target.name, &TargetRow::name);

@@ -1,6 +1,7 @@
 #include "coordinator/deletions.h"
 
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -10,7 +11,7 @@ namespace muster {
 namespace {
 
 using Leaving = std::vector<const PlanningView::Known*>;
-using Users = std::vector<std::set<std::size_t>>;  // by index in Leaving: who refers to it and goes too
+using Users = std::vector<std::set<std::size_t>>;  // by index in Leaving: who refers to it, or lies in it, and goes too
 
 PlanStep deletion(const PlanningView::Known& known, const std::string& reason) {
   PlanStep step;
@@ -61,9 +62,12 @@ void add_after_users(std::size_t first, const Leaving& leaving, const Users& use
 void plan_deletions(const Leaving& leaving, const std::string& reason, PlanResult& result) {
   std::multimap<std::string, std::size_t> named;
   for (std::size_t i = 0; i < leaving.size(); ++i) named.emplace(declared_name(leaving[i]->name), i);
+  std::unordered_map<RowId, std::size_t> rows;
+  for (std::size_t i = 0; i < leaving.size(); ++i) rows.emplace(leaving[i]->row, i);
   Users users(leaving.size());
   for (std::size_t i = 0; i < leaving.size(); ++i) {
     const auto& known = *leaving[i];
+    if (const auto place = rows.find(known.parent); place != rows.end()) users[place->second].insert(i);
     const auto before = claimed(known.declared);
     if (!before) continue;
     if (before->protect) result.mistakes.push_back({known.stack, known.name, {}, "is protected, and would be deleted"});

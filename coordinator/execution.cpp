@@ -119,6 +119,14 @@ RowId Execution::row_of(const Work& work) {
   return found;
 }
 
+bool Execution::is_to_go(RowId row) {
+  const auto claim = must(s_.store.claim(row)).value_or(Claim{});
+  const auto found = steps_by_name_.find({claim.stack, claim.name});
+  if (found == steps_by_name_.end()) return false;
+  const auto& step = plan_.steps[found->second];
+  return step.row == row && (step.action == StepAction::kDelete || step.action == StepAction::kReplace);
+}
+
 Result<void> Execution::locate(Work& work) {
   const auto& step = work.step;
   const auto row = step.row != 0 ? must(s_.store.one(step.row)) : std::nullopt;

@@ -94,6 +94,8 @@ class Execution {
 
   /// Finds the step's target and type, or why nothing can be done there.
   RowId row_of(const Work& work);
+  /// Whether a step deletes a row, or makes another in its place.
+  bool is_to_go(RowId row);
   Result<void> locate(Work& work);
   const PropertyRule& rules_of(const TypeDescriptor& type);
   /// The declared properties, with references to resources filled in and secrets as marked fields.

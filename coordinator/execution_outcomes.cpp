@@ -9,6 +9,7 @@
 #include "coordinator/claim.h"
 #include "coordinator/difference.h"
 #include "coordinator/execution_work.h"
+#include "coordinator/inventory_view.h"
 #include "coordinator/label.h"
 #include "coordinator/must.h"
 #include "schema/mutation.h"
@@ -529,7 +530,9 @@ void Execution::converge(Work& work, const Json& there, TimePoint now) {
   const auto declared = Json::parse(wanted->json);
   const auto difference = compare(rules_of(*work.type), there, declared, secret);
   if (difference.patch.empty()) {
-    if (work.step.action == StepAction::kReplace && work.create_first && !work.second_half()) {
+    // What has its very row is what was replaced: that had gone by itself.
+    const bool replaces = work.step.action == StepAction::kReplace && work.row != work.step.row;
+    if (replaces && work.create_first && !work.second_half()) {
       work.begin_second_half();
       must(s_.store.put_operation(work.op));
       return go_on(work, Phase::kReading, now);
@@ -572,9 +575,15 @@ void Execution::deleted(Work& work, TimePoint now) {
       must(s_.store.leave(each.row, each.managed ? ResourceState::kMissing : ResourceState::kVanished, reason, at));
       s_.events.emit(work.target.ns, event, each.id.value, identity(each).text("reason", reason).take());
     };
-    for (const auto below : must(s_.store.descendants(step.row))) {
-      if (const auto child = must(s_.store.one(below))) leave(*child, "parent", "resource.vanished");
-    }
+    const auto outlives = [&](std::string_view type) {
+      const auto& types = work.manifest->types;
+      const auto found = std::ranges::find(types, type, &TypeDescriptor::name);
+      return found != types.end() && !found->contained;
+    };
+    each_within(s_.store, step.row, outlives, [&](const ResourceRecord& child) {
+      if (child.managed && !is_to_go(child.row)) s_.drift.gone(child);
+      leave(child, "parent", "resource.vanished");
+    });
     must(s_.store.release(step.row));
     auto freed = must(s_.store.one(step.row)).value();
     leave(freed, "deleted", "resource.deleted");

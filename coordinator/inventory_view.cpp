@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include "coordinator/must.h"
 #include "schema/subjects.h"
@@ -22,6 +23,20 @@ std::string hex_of(const unsigned char* bytes, std::size_t size) {
 }
 
 }  // namespace
+
+void each_within(Store& store, RowId row, const std::function<bool(std::string_view type)>& outlives,
+                 const std::function<void(const ResourceRecord&)>& sink) {
+  std::unordered_set<RowId> kept;
+  for (const auto below : must(store.descendants(row))) {
+    const auto record = must(store.one(below));
+    if (!record) continue;
+    if (kept.contains(record->parent) || outlives(record->type)) {
+      kept.insert(below);
+    } else if (record->state == ResourceState::kPresent || record->state == ResourceState::kStale) {
+      sink(*record);
+    }
+  }
+}
 
 InventoryView::InventoryView(Store& store, Registry& registry, std::set<std::string> declared_targets,
                              Agreements& agreements)
@@ -96,6 +111,28 @@ const TypeDescriptor* InventoryView::type(const std::string& name) {
   if (!it->second) return nullptr;
   const auto type = std::ranges::find(it->second->types, name, &TypeDescriptor::name);
   return type == it->second->types.end() ? nullptr : &*type;
+}
+
+void InventoryView::each_within(RowId row, const std::function<void(const Known&)>& sink) {
+  const auto outlives = [&](std::string_view name) {
+    const auto* of = type(std::string(name));
+    return of != nullptr && !of->contained;
+  };
+  muster::each_within(store_, row, outlives, [&](const ResourceRecord& record) {
+    Known known;
+    known.row = record.row;
+    known.target = record.target;
+    known.type = record.type;
+    known.native_id = record.native_id;
+    known.state = record.state;
+    known.parent = record.parent;
+    known.managed = record.managed;
+    if (const auto claim = record.managed ? must(store_.claim(record.row)) : std::nullopt) {
+      known.stack = claim->stack;
+      known.name = claim->name;
+    }
+    sink(known);
+  });
 }
 
 std::optional<Hash128> InventoryView::agreement(RowId row) {

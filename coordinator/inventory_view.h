@@ -11,6 +11,11 @@
 
 namespace muster {
 
+/// Calls `sink` for each listed row that goes when `row` goes: what lies in it, at any depth, but for types that
+/// outlive what they lie in, and what lies in these. Store errors are thrown as StoreFailure.
+void each_within(Store& store, RowId row, const std::function<bool(std::string_view type)>& outlives,
+                 const std::function<void(const ResourceRecord&)>& sink);
+
 /// The store and the registry as the planner looks at them. Store errors are thrown as StoreFailure.
 class InventoryView final : public PlanningView {
  public:
@@ -26,6 +31,7 @@ class InventoryView final : public PlanningView {
   std::optional<Known> find(const std::string& target, const std::string& type, const std::string& native_id) override;
   const TypeDescriptor* type(const std::string& name) override;
   bool has_target(const std::string& name) override { return targets_.contains(name); }
+  void each_within(RowId row, const std::function<void(const Known&)>& sink) override;
   std::optional<Hash128> agreement(RowId row) override;
   void remember(RowId row, const Hash128& agreement) override;
   std::string digest(const std::string& value) override;

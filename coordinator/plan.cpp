@@ -24,16 +24,24 @@ void Plan::append(Plan other) {
   const auto offset = steps.size();
   for (auto& step : other.steps) {
     for (auto& before : step.after) before += offset;
+    if (step.with) *step.with += offset;
     steps.push_back(std::move(step));
   }
 }
 
 void Plan::restrict_to(const std::set<std::string>& names, const std::set<std::string>& excluded) {
   std::vector<bool> kept(steps.size(), names.empty());
-  for (auto i = steps.size(); i-- > 0;) {  // steps stand behind what they need
-    if (names.contains(steps[i].name)) kept[i] = true;
-    if (!kept[i] || names.empty()) continue;
-    for (const auto before : steps[i].after) kept[before] = true;
+  for (std::size_t i = 0; i < steps.size(); ++i) kept[i] = kept[i] || names.contains(steps[i].name);
+  for (bool more = !names.empty(); more;) {
+    for (auto i = steps.size(); i-- > 0;) {  // steps stand behind what they need
+      if (!kept[i]) continue;
+      for (const auto before : steps[i].after) kept[before] = true;
+    }
+    more = false;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (kept[i] || !steps[i].with || !kept[*steps[i].with]) continue;
+      kept[i] = more = true;
+    }
   }
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const bool needs_dropped = std::ranges::any_of(steps[i].after, [&](std::size_t before) { return !kept[before]; });
@@ -46,6 +54,7 @@ void Plan::restrict_to(const std::set<std::string>& names, const std::set<std::s
     moved[i] = rest.size();
     auto& step = rest.emplace_back(std::move(steps[i]));
     for (auto& before : step.after) before = moved[before];
+    if (step.with) step.with = moved[*step.with];
   }
   steps = std::move(rest);
 }

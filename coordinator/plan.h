@@ -27,6 +27,7 @@ struct PlanStep {
   JsonText patch = "[]";                // RFC 6902, of an update or replacement: from what is there to what is wanted
   std::string reason;                   // for people: why it is replaced, deleted, adopted
   std::vector<std::size_t> after;       // indices of the steps that come first
+  std::optional<std::size_t> with;      // index of the step that replaces what it lies in, and takes it along
   RowId row = 0;                        // in the inventory; 0: none
   Hash128 content;                      // of what was there when it was planned
   std::optional<std::size_t> declared;  // index into Declaration::resources; none: a deletion
@@ -39,8 +40,8 @@ struct Plan {
   [[nodiscard]] bool empty() const;  // nothing would be done, not even noted
   /// Adds the steps of another stack.
   void append(Plan other);
-  /// Keeps the steps of the given names and what these need; all when there are none. Then drops the excluded ones and
-  /// what needs them.
+  /// Keeps the steps of the given names, what these need and what they take along; all when there are none. Then drops
+  /// the excluded ones and what needs them.
   void restrict_to(const std::set<std::string>& names, const std::set<std::string>& excluded);
 };
 
@@ -82,6 +83,9 @@ class PlanningView {
   /// The type as the target's plugin describes it; nullptr: nobody serves it.
   virtual const TypeDescriptor* type(const std::string& name) = 0;
   virtual bool has_target(const std::string& name) = 0;
+  /// Calls `sink` for each listed row that goes when `row` goes: what lies in it, at any depth, outer
+  /// ones first.
+  virtual void each_within(RowId /*row*/, const std::function<void(const Known&)>& /*sink*/) {}
   /// What was remembered of a row when it was found to be as declared; none: nothing.
   virtual std::optional<Hash128> agreement(RowId) { return std::nullopt; }
   virtual void remember(RowId, const Hash128& /*agreement*/) {}

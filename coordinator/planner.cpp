@@ -283,6 +283,7 @@ class Planner {
 
   void add(Node& node, PlanStep step) {
     node.step = result_.plan.steps.size();
+    if (step.action == StepAction::kReplace) replaced_.emplace(step.row, *node.step);
     result_.plan.steps.push_back(std::move(step));
   }
 
@@ -290,7 +291,8 @@ class Planner {
   /// same, so is what the comparison says. None: something is new.
   [[nodiscard]] std::optional<Hash128> agreement_of(const Node& node, const TypeRules& rules) const {
     const auto* const known = node.known;
-    if (!node.says_so || known->stack != declaration_.stack || known->state == ResourceState::kMissing) {
+    if (!node.says_so || known->stack != declaration_.stack || known->state == ResourceState::kMissing ||
+        replaced_.contains(known->parent)) {
       return std::nullopt;
     }
     std::string all = hex(hash128(node.claim)) + hex(rules.schema_hash) + hex(known->content);
@@ -400,9 +402,16 @@ class Planner {
     for (const auto& pointer : unknown) unknown_value(difference, rules, resource, known, pointer);
     unread_values(difference, rules, resource, known, declared);
     step.patch = difference.patch.dump();
-    if (!difference.create_only.empty()) {
+    const auto around = replaced_.find(known.parent);
+    if (around != replaced_.end() && rules.type->contained) {
+      step.with = around->second;
+      if (std::ranges::find(step.after, *step.with) == step.after.end()) step.after.push_back(*step.with);
+    }
+    const auto elsewhere = known.managed ? why_elsewhere(step, resource, known) : std::string();
+    if (!difference.create_only.empty() || !elsewhere.empty()) {
       step.action = StepAction::kReplace;
-      step.reason = "cannot be changed in place: " + joined(difference.create_only);
+      step.reason =
+          difference.create_only.empty() ? elsewhere : "cannot be changed in place: " + joined(difference.create_only);
       if (!known.managed) {
         mistake(resource.name, known.native_id + " is there and is another: " + step.reason + "; declare it as it is");
       } else if (resource.protect) {
@@ -419,6 +428,16 @@ class Planner {
     if (!difference.patch.empty() && step.action != StepAction::kReplace && !rules.can(Operation::kUpdate)) {
       mistake(resource.name, resource.type + " cannot be changed, and differs: " + step.patch);
     }
+  }
+
+  /// Why an object cannot stay in the place where it lies; empty: it can.
+  std::string why_elsewhere(const PlanStep& step, const DeclaredResource& resource, const PlanningView::Known& known) {
+    if (step.with) return "lies in " + result_.plan.steps[*step.with].name + ", which is replaced";
+    const auto before = resource.parent.empty() ? std::nullopt : claimed(known.declared);
+    if (!before || before->parent == resource.parent || known.parent == 0) return {};
+    const auto* const place = nodes_[by_name_.at(resource.parent)].known;
+    if (place != nullptr && place->row == known.parent) return {};
+    return "is to lie in " + resource.parent;
   }
 
   /// A value that is known only when others are done: a change, unless it was declared by the same references before
@@ -509,6 +528,7 @@ class Planner {
   std::unordered_map<std::string, std::size_t> by_name_;
   std::multimap<std::string, PlanningView::Known> stack_;  // managed rows of the stack, by name
   std::deque<PlanningView::Known> found_;                  // rows that are adopted by their ids
+  std::unordered_map<RowId, std::size_t> replaced_;        // steps of what is made anew, by row
   std::set<RowId> taken_;                                  // rows of declared resources, also under a new name
   std::map<std::string, TypeRules> types_;
   std::map<std::pair<std::string, std::string>, IdentityIndex> indexes_;

@@ -84,7 +84,7 @@ JobResult FakeSystem::change(const Job& job) {
       }
     }
     Thing thing;
-    thing.id = "made-" + std::to_string(next_id++);
+    thing.id = names_are_ids ? properties.at("name").get<std::string>() : "made-" + std::to_string(next_id++);
     thing.uid = "uid-" + thing.id;
     thing.parent = create->parent ? create->parent->native_id : std::string();
     properties["id"] = thing.id;
@@ -110,7 +110,19 @@ JobResult FakeSystem::change(const Job& job) {
     return Error{Errc::kConflict, "it is another thing", {}, 0};
   }
   of_type.erase(it);
+  if (holds) empty_out(remove.native_id);
   return MutationResult{MutationStatus::kSuccess, {}, remove.native_id, {}, {}, Millis(0)};
+}
+
+void FakeSystem::empty_out(const std::string& id) {
+  for (auto& [type, of_type] : things) {
+    std::vector<std::string> gone;
+    for (const auto& thing : of_type) {
+      if (thing.parent == id) gone.push_back(thing.id);
+    }
+    std::erase_if(of_type, [&](const Thing& thing) { return thing.parent == id; });
+    for (const auto& each : gone) empty_out(each);
+  }
 }
 
 Manifest make_manifest(const std::vector<std::pair<std::string, std::string>>& types, const std::string& ns) {

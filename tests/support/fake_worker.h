@@ -40,7 +40,12 @@ struct FakeSystem {
 
   std::map<std::string, std::string> made;  // ids by idempotency key
   bool knows_keys = true;                   // false: a second create finds the name taken
+  bool names_are_ids = false;
+  bool holds = true;  // what lies in a thing goes with it
   int next_id = 1;
+
+ private:
+  void empty_out(const std::string& id);
 };
 
 /// A manifest of types given as (name, parent).

@@ -1,0 +1,127 @@
+// Commands on what lies in something else.
+#include "support/commands_fixture.h"
+
+using namespace muster;
+using namespace muster::test;
+using Catch::Contains;
+using Strings = std::vector<std::string>;
+
+namespace {
+
+/// Items lie in boxes.
+struct ContentsFixture : CommandsFixture {
+  ContentsFixture() {
+    manifest.types[1].parent = "NS::Box";
+    system.list_properties = true;
+  }
+  static Json item(const std::string& name, const std::string& parent) {
+    auto resource = box(name);
+    resource["type"] = "NS::Item";
+    resource["parent"] = parent;
+    return resource;
+  }
+  /// Where an item of that name lies; all of them, if there are several.
+  Strings places(const std::string& name) {
+    Strings found;
+    for (const auto& each : system.things["NS::Item"]) {
+      if (Json::parse(each.properties)["name"] == name) found.push_back(each.parent);
+    }
+    return found;
+  }
+  std::string id_of(const std::string& name) {
+    for (const auto& each : system.things["NS::Box"]) {
+      if (Json::parse(each.properties)["name"] == name) return each.id;
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(ContentsFixture, "what lies in a thing that is replaced is made anew in the new one") {
+  system.names_are_ids = GENERATE(false, true);
+  const bool create_first = GENERATE(false, true);
+  if (create_first && system.names_are_ids) return;  // the name is taken
+  start_discovered();
+  const auto declared = [&](const char* kind) {
+    auto outer = box("a", {{"kind", kind}});
+    if (create_first) outer["properties"]["name"] = "a" + std::string(kind);
+    if (create_first) outer["replace"] = "create-first";
+    auto inner = item("b", "a");
+    if (create_first) inner["replace"] = "create-first";
+    return stack({inner, outer});
+  };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  const auto planned = plan(declared("y"));
+  CHECK(planned["summary"]["replace"] == 2);
+  const auto applied = apply(declared("y"));
+  INFO(applied.dump(1));
+  CHECK(applied["state"] == "complete");
+  CHECK(count() == 1);
+  CHECK(places("b") == Strings{id_of(create_first ? "ay" : "a")});
+  CHECK(plan(declared("y"))["nothing"] == true);
+  discover();
+  CHECK(listed("NS::Item").size() == 1);
+  CHECK(plan(declared("y"))["nothing"] == true);
+  CHECK(apply(stack({}, "destroy"))["state"] == "complete");
+  CHECK(system.things["NS::Item"].empty());
+}
+
+TEST_CASE_METHOD(ContentsFixture, "what has the id of what it replaces stays") {
+  system.names_are_ids = true;
+  start_discovered();
+  const auto declared = [](const char* kind) {
+    auto only = box("a", {{"kind", kind}});
+    only["replace"] = "create-first";
+    return stack({only});
+  };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<CreateJob>(job.operation)) system.remove("NS::Box", "a");  // somebody else does
+    return {};
+  };
+  CHECK(apply(declared("y"))["state"] == "complete");
+  CHECK(thing("a")["kind"] == "y");
+  CHECK(state_of("NS::Box", "a") == "present");
+}
+
+TEST_CASE_METHOD(ContentsFixture, "a thing is not deleted with what another stack has in it") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  auto other = stack({item("b", "a"), box("a")});
+  system.add("NS::Item", {.id = "inside", .properties = R"({"name":"b"})", .parent = "made-1"});
+  discover();
+  auto theirs = item("b", "");
+  theirs.erase("parent");
+  const Json request{{"stacks", {{{"stack", "other"}, {"resources", {theirs}}}}}, {"mode", "reconcile"}};
+  REQUIRE(apply(request)["state"] == "complete");
+  const auto answer = api("apply", stack({}, "destroy"));
+  CHECK_THAT(answer.dump(), Contains("inside with it, which is resource b of stack other"));
+  CHECK(count() == 1);
+  auto both = stack({}, "destroy");
+  both["stacks"].push_back({{"stack", "other"}, {"resources", Json::array()}});
+  CHECK(apply(both)["state"] == "complete");
+  CHECK(count() == 0);
+}
+
+TEST_CASE_METHOD(ContentsFixture, "what outlives the thing that it lies in is not told as gone with it") {
+  manifest.types[1].contained = false;
+  system.holds = false;
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  system.add("NS::Item", {.id = "inside", .parent = "made-1"});
+  discover();
+  REQUIRE(apply(stack({}))["state"] == "complete");
+  CHECK(state_of("NS::Item", "inside") == "present");
+}
+
+TEST_CASE_METHOD(ContentsFixture, "what is known as gone is not told as gone once more with what it lay in") {
+  start_discovered();
+  REQUIRE(apply(stack({item("b", "a"), box("a")}))["state"] == "complete");
+  system.remove("NS::Item", "made-2");
+  discover();
+  advance(Millis(2000));
+  REQUIRE(std::ranges::count(resource_events(), "vanished:made-2") == 1);
+  REQUIRE(apply(stack({item("b", "a"), box("a", {{"kind", "y"}})}))["state"] == "complete");
+  CHECK(std::ranges::count(resource_events(), "vanished:made-2") == 0);
+}

@@ -1,0 +1,145 @@
+// What lies in an object that a plan deletes or makes anew goes with it.
+#include "coordinator/contents.h"
+#include "support/planning_world.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr const char* kSchemaSchema = R"({"type":"object","properties":{"name":{"type":"string"},
+  "note":{"type":"string"},"database":{"type":"string"}}})";
+
+DeclaredResource declared(const std::string& type, const std::string& name, const Json& properties,
+                          const std::string& parent = {}) {
+  DeclaredResource r;
+  r.name = name;
+  r.type = type;
+  r.target = "main";
+  r.parent = parent;
+  r.properties = properties.dump();
+  return r;
+}
+
+DeclaredResource app(const std::string& encoding = "UTF8") {
+  return declared("PG::Database", "app", {{"name", "app"}, {"encoding", encoding}});
+}
+DeclaredResource schema(const std::string& parent = "app") {
+  return declared("PG::Schema", "schema", {{"name", "schema"}}, parent);
+}
+DeclaredResource table() {
+  return declared("PG::Table", "table", {{"name", "table"}}, "schema");
+}
+
+/// Stack `shop` has a database, a schema in it, and a table in that.
+struct Nested : World {
+  Nested() {
+    add_type("PG::Schema", kSchemaSchema).parent = "PG::Database";
+    add_type("PG::Table", kSchemaSchema).parent = "PG::Schema";
+    manage(add("PG::Database", "app", Json::parse(app().properties)), app());
+    manage(add("PG::Schema", "app.schema", Json::parse(schema().properties), 1), schema());
+    manage(add("PG::Table", "app.schema.table", Json::parse(table().properties), 2), table());
+  }
+  PlanResult plan(const std::vector<DeclaredResource>& resources, ApplyMode mode = ApplyMode::kReconcile,
+                  const std::set<std::string>& only = {}, const std::set<std::string>& excluded = {}) {
+    auto result = make_plan({"shop", resources}, mode, *this);
+    result.plan.restrict_to(only, excluded);
+    std::ranges::move(judge_contents(result.plan, *this), std::back_inserter(result.mistakes));
+    return result;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what lies in a thing that is made anew is made anew behind it") {
+  Nested world;
+  const auto result = world.plan({table(), schema(), app("LATIN1")});
+  REQUIRE(messages(result).empty());
+  CHECK(actions(result.plan) == Strings{"replace app", "replace schema", "replace table"});
+  CHECK(result.plan.steps[1].reason == "lies in app, which is replaced");
+  CHECK(result.plan.steps[2].after == std::vector<std::size_t>{1});
+  SECTION("also where only that is asked for") {
+    CHECK(actions(world.plan({table(), schema(), app("LATIN1")}, ApplyMode::kReconcile, {"app"}).plan) ==
+          Strings{"replace app", "replace schema", "replace table"});
+  }
+  SECTION("unless it is left out") {
+    const auto excluded = world.plan({table(), schema(), app("LATIN1")}, ApplyMode::kReconcile, {}, {"table"});
+    CHECK(messages(excluded) == Strings{"schema: would be replaced, and app.schema.table with it, which is resource "
+                                        "table of stack shop"});
+  }
+  SECTION("unless it is protected") {
+    auto safe = table();
+    safe.protect = true;
+    CHECK(messages(world.plan({safe, schema(), app("LATIN1")})) ==
+          Strings{"table: is protected, and would have to be replaced: lies in schema, which is replaced"});
+  }
+  SECTION("unless it outlives it") {
+    world.types["PG::Schema"].contained = false;
+    world.types["PG::Table"].contained = false;
+    CHECK(actions(make_plan({"shop", {table(), schema(), app("LATIN1")}}, ApplyMode::kReconcile, world).plan) ==
+          Strings{"replace app", "unchanged schema", "unchanged table"});
+  }
+  SECTION("which is no longer so once it is as declared") {
+    CHECK(actions(world.plan({table(), schema(), app()}).plan) ==
+          Strings{"unchanged app", "unchanged schema", "unchanged table"});
+  }
+}
+
+TEST_CASE("what lies in a thing that is made anew, and does not say so, is a mistake") {
+  Nested world;
+  auto loose = schema("");
+  world.manage(world.rows[1], loose);
+  CHECK(messages(world.plan({loose, table(), app("LATIN1")})) ==
+        Strings{"schema: lies in app, which would be replaced: give it `parent: app`, or refer to it"});
+}
+
+TEST_CASE("what lies in a thing that is declared no more goes before it, or is a mistake") {
+  Nested world;
+  auto loose = schema("");
+  world.manage(world.rows[1], loose);
+  SECTION("all go, the innermost first") {
+    const auto result = world.plan({});
+    REQUIRE(messages(result).empty());
+    CHECK(actions(result.plan) == Strings{"delete table", "delete schema", "delete app"});
+    CHECK(result.plan.steps[2].after == std::vector<std::size_t>{1});
+  }
+  SECTION("some are to stay") {
+    CHECK(messages(world.plan({loose, table()})) ==
+          Strings{"schema: lies in app, which would be deleted: declare both, or none"});
+  }
+  SECTION("some are of another stack") {
+    world.manage(world.rows[2], table(), "other");
+    CHECK(messages(world.plan({}, ApplyMode::kDestroy)) ==
+          Strings{"schema: would be deleted, and app.schema.table with it, which is resource table of stack other"});
+  }
+  SECTION("some are in no stack") {
+    world.rows[2].managed = false;
+    world.add("PG::Table", "app.schema.more", {{"name", "more"}}, 2);
+    const auto result = world.plan({}, ApplyMode::kDestroy);
+    REQUIRE(messages(result).empty());
+    CHECK(step_of(result.plan, "schema").reason == "the stack is destroyed; 2 more go with it");
+  }
+}
+
+TEST_CASE("what is to lie in another thing than before is made anew, once") {
+  Nested world;
+  auto other = declared("PG::Database", "other", {{"name", "other"}, {"encoding", "UTF8"}});
+  const std::vector<DeclaredResource> moved{app(), other, schema("other"), table()};
+  const auto result = world.plan(moved);
+  REQUIRE(messages(result).empty());
+  CHECK(actions(result.plan) == Strings{"unchanged app", "create other", "replace schema", "replace table"});
+  CHECK(step_of(result.plan, "schema").reason == "is to lie in other");
+  SECTION("not where the thing only has another name") {
+    auto renamed = app();
+    renamed.name = "main";
+    world.manage(world.rows[0], renamed);
+    const auto same = world.plan({renamed, schema("main"), table()});
+    REQUIRE(messages(same).empty());
+    CHECK(actions(same.plan) == Strings{"unchanged main", "unchanged schema", "unchanged table"});
+  }
+  SECTION("not where it was declared like this before: then it lies where the system says") {
+    world.manage(world.rows[1], schema("other"));
+    const auto same = world.plan(moved);
+    CHECK(step_of(same.plan, "schema").action == StepAction::kUnchanged);
+  }
+}
