@@ -40,7 +40,8 @@ std::vector<PlanMistake> judge_contents(Plan& plan, PlanningView& view) {
       const bool goes = own != nullptr && (own->action == StepAction::kDelete || own->action == StepAction::kReplace);
       if (judged.contains(inner.parent) || inner.managed) judged.insert(inner.row);
       if (judged.contains(inner.parent)) return;
-      if (goes && (deletes || own->action == StepAction::kDelete || comes_after(plan, found->second, i))) return;
+      const bool safe = goes && (deletes || own->action == StepAction::kDelete || own->moves);
+      if (safe || (goes && comes_after(plan, found->second, i))) return;
       if (own != nullptr) {
         mistakes.push_back({own->stack,
                             own->name,

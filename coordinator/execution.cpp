@@ -127,6 +127,23 @@ bool Execution::is_to_go(RowId row) {
   return step.row == row && (step.action == StepAction::kDelete || step.action == StepAction::kReplace);
 }
 
+/// What was asked for in another thing is another object: it may be there, and goes with that.
+void Execution::inherit_key(Work& work) {
+  const auto kept = must(s_.store.unsettled(work.place()));
+  const auto end = kept.find('\n');
+  work.unsettled = !kept.empty();
+  work.inherited_key = kept.substr(0, end);
+  work.asked_in = end == std::string::npos ? std::string() : kept.substr(end + 1);
+  if (work.type != nullptr) {
+    const auto parent = parent_of(work);
+    const auto place = parent ? parent->native_id : std::string();
+    const bool elsewhere = end != std::string::npos && work.asked_in != place;
+    if (elsewhere && !MUSTER_MUTATION("key-of-elsewhere")) work.inherited_key.clear();
+    work.asked_in = place;
+  }
+  work.op.uncertain = work.op.uncertain || !work.inherited_key.empty();
+}
+
 Result<void> Execution::locate(Work& work) {
   const auto& step = work.step;
   const auto row = step.row != 0 ? must(s_.store.one(step.row)) : std::nullopt;
@@ -148,8 +165,7 @@ Result<void> Execution::locate(Work& work) {
     work.create_first = schema.is_object() && schema.value("x-muster-replace", Json()) == "create-first";
   }
   if (work.change() == Work::Change::kCreate) {  // known before anything speaks against it: the key must not be lost
-    work.inherited_key = must(s_.store.unsettled(work.place()));
-    work.op.uncertain = work.op.uncertain || !work.inherited_key.empty();
+    inherit_key(work);
   } else if (row && work.op.native_id.empty()) {
     work.op.native_id = row->native_id;
   }
@@ -428,7 +444,7 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
     const bool creating = work.change() == Work::Change::kCreate;
     const bool forgotten = MUSTER_MUTATION("forget-unsettled-key");
     if (creating && state != State::kDone && work.op.uncertain && work.row == 0 && !forgotten) {
-      must(s_.store.set_unsettled(work.place(), work.key()));
+      must(s_.store.set_unsettled(work.place(), work.key() + '\n' + work.asked_in));
       unsure_.emplace(work.step.target, work.step.type);
     }
     operation = it->second->op;

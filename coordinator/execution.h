@@ -96,6 +96,7 @@ class Execution {
   RowId row_of(const Work& work);
   /// Whether a step deletes a row, or makes another in its place.
   bool is_to_go(RowId row);
+  void inherit_key(Work& work);
   Result<void> locate(Work& work);
   const PropertyRule& rules_of(const TypeDescriptor& type);
   /// The declared properties, with references to resources filled in and secrets as marked fields.
@@ -111,6 +112,8 @@ class Execution {
   void end_write(Work& work);
 
   // execution_outcomes.cpp: what answers mean
+  std::optional<Error> held_by(const Work& work);
+  static std::function<bool(std::string_view)> outlives(const Work& work);
   void take_reading(Work& work, const ReadItem& answer, TimePoint now);
   void take_change(Work& work, JobResult result, bool uncertain, TimePoint now);
   void take_failure(Work& work, const Error& error, TimePoint now);

@@ -160,6 +160,29 @@ void Execution::gone(Work& work) {
   fail(work, {Errc::kNotFound, "it is gone: apply again, and it is made anew", {}, 0});
 }
 
+/// Something is in it, since it was planned, that must not go with it.
+std::optional<Error> Execution::held_by(const Work& work) {
+  std::optional<Error> held;
+  each_within(s_.store, work.step.row, outlives(work), [&](const ResourceRecord& inner) {
+    if (held || !inner.managed || is_to_go(inner.row) || MUSTER_MUTATION("contents-ignored")) return;
+    const auto claim = must(s_.store.claim(inner.row)).value_or(Claim{});
+    held = Error{Errc::kConflict,
+                 std::string(inner.native_id) + " lies in it, and is resource " + claim.name + " of stack " +
+                     claim.stack + ", which would go with it: plan again",
+                 {},
+                 0};
+  });
+  return held;
+}
+
+/// Which types outlive what they lie in.
+std::function<bool(std::string_view)> Execution::outlives(const Work& work) {
+  return [manifest = work.manifest](std::string_view type) {
+    const auto found = std::ranges::find(manifest->types, type, &TypeDescriptor::name);
+    return found != manifest->types.end() && !found->contained;
+  };
+}
+
 void Execution::take_reading(Work& work, const ReadItem& answer, TimePoint now) {
   const bool deletes = work.change() == Work::Change::kDelete;
   if (is_code(answer, Errc::kNotFound)) return deletes ? deleted(work, now) : gone(work);
@@ -175,6 +198,7 @@ void Execution::take_reading(Work& work, const ReadItem& answer, TimePoint now) 
   if (!observe(work, work.step.row, item, "changed", "resource.changed")) return;
   work.uid = item.uid;
   if (deletes) {
+    if (const auto held = held_by(work)) return fail(work, *held);
     work.precondition = {item.uid, item.uid.empty() ? hex(work.state) : std::string()};
     return go_on(work, Phase::kDeleting, now);
   }
@@ -477,7 +501,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
     if (state == ResourceState::kMissing) must(s_.store.leave(old, ResourceState::kVanished, "replaced", at));
   }
   must(s_.store.manage(made.row, {step.stack, step.name, step.claim}));
-  if (!work.inherited_key.empty()) must(s_.store.set_unsettled(work.place(), {}));
+  if (work.unsettled) must(s_.store.set_unsettled(work.place(), {}));
   s_.events.emit(work.target.ns, "resource.created", row.id.value, identity(row).text("hash", hex(content)).take());
   work.set_phase(Phase::kConverging);  // it is made: a coordinator that goes on with this must not ask for it again
   must(s_.store.put_operation(work.op));
@@ -575,12 +599,9 @@ void Execution::deleted(Work& work, TimePoint now) {
       must(s_.store.leave(each.row, each.managed ? ResourceState::kMissing : ResourceState::kVanished, reason, at));
       s_.events.emit(work.target.ns, event, each.id.value, identity(each).text("reason", reason).take());
     };
-    const auto outlives = [&](std::string_view type) {
-      const auto& types = work.manifest->types;
-      const auto found = std::ranges::find(types, type, &TypeDescriptor::name);
-      return found != types.end() && !found->contained;
-    };
-    each_within(s_.store, step.row, outlives, [&](const ResourceRecord& child) {
+    each_within(s_.store, step.row, outlives(work), [&](const ResourceRecord& child) {
+      s_.writes.begin(child.scan, child.native_id);  // what was seen of it before is no news
+      s_.writes.end(child.scan, child.native_id);
       if (child.managed && !is_to_go(child.row)) s_.drift.gone(child);
       leave(child, "parent", "resource.vanished");
     });
@@ -590,6 +611,7 @@ void Execution::deleted(Work& work, TimePoint now) {
   }
   if (step.action == StepAction::kReplace && !work.create_first) {
     work.begin_second_half();
+    inherit_key(work);
     must(s_.store.put_operation(work.op));
     return go_on(work, Phase::kCreating, now);
   }

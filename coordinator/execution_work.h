@@ -68,6 +68,8 @@ struct Execution::Work {
   TimePoint deadline;
   JobId job;                  // under way
   std::string inherited_key;  // of a create of an earlier command that nobody knows the outcome of
+  std::string asked_in;       // native id of what it is created in
+  bool unsettled = false;     // the key of an earlier create is kept, whether this one inherits it or not
   int tries = 0;              // of a change whose outcome is not known, or that conflicted
   int reads = 0;              // that did not show what was wanted
   int polls = 0;

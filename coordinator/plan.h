@@ -28,6 +28,7 @@ struct PlanStep {
   std::string reason;                   // for people: why it is replaced, deleted, adopted
   std::vector<std::size_t> after;       // indices of the steps that come first
   std::optional<std::size_t> with;      // index of the step that replaces what it lies in, and takes it along
+  bool moves = false;                   // of a replacement: what replaces it lies in another thing than it
   RowId row = 0;                        // in the inventory; 0: none
   Hash128 content;                      // of what was there when it was planned
   std::optional<std::size_t> declared;  // index into Declaration::resources; none: a deletion

@@ -407,7 +407,7 @@ class Planner {
       step.with = around->second;
       if (std::ranges::find(step.after, *step.with) == step.after.end()) step.after.push_back(*step.with);
     }
-    const auto elsewhere = known.managed ? why_elsewhere(step, resource, known) : std::string();
+    const auto elsewhere = known.managed ? why_elsewhere(step, resource, rules, known) : std::string();
     if (!difference.create_only.empty() || !elsewhere.empty()) {
       step.action = StepAction::kReplace;
       step.reason =
@@ -431,12 +431,23 @@ class Planner {
   }
 
   /// Why an object cannot stay in the place where it lies; empty: it can.
-  std::string why_elsewhere(const PlanStep& step, const DeclaredResource& resource, const PlanningView::Known& known) {
+  std::string why_elsewhere(PlanStep& step, const DeclaredResource& resource, const TypeRules& rules,
+                            const PlanningView::Known& known) {
     if (step.with) return "lies in " + result_.plan.steps[*step.with].name + ", which is replaced";
+    if (known.parent == 0) return {};
+    for (const auto& need : rules.type->contained ? resource.needs() : std::set<std::string>()) {
+      const auto* const place = nodes_[by_name_.at(need)].known;
+      for (const auto& name : {need, need + std::string(kReplaced)}) {
+        const auto [first, last] = stack_.equal_range(name);
+        const bool goes = std::any_of(first, last, [&](const auto& each) { return each.second.row == known.parent; });
+        if (goes && (place == nullptr || place->row != known.parent)) return "lies in another " + need + ", which goes";
+      }
+    }
     const auto before = resource.parent.empty() ? std::nullopt : claimed(known.declared);
-    if (!before || before->parent == resource.parent || known.parent == 0) return {};
+    if (!before || before->parent == resource.parent) return {};
     const auto* const place = nodes_[by_name_.at(resource.parent)].known;
     if (place != nullptr && place->row == known.parent) return {};
+    step.moves = true;
     return "is to lie in " + resource.parent;
   }
 

@@ -1,4 +1,6 @@
 // Commands on what lies in something else.
+#include <set>
+
 #include "support/commands_fixture.h"
 
 using namespace muster;
@@ -124,4 +126,75 @@ TEST_CASE_METHOD(ContentsFixture, "what is known as gone is not told as gone onc
   REQUIRE(std::ranges::count(resource_events(), "vanished:made-2") == 1);
   REQUIRE(apply(stack({item("b", "a"), box("a", {{"kind", "y"}})}))["state"] == "complete");
   CHECK(std::ranges::count(resource_events(), "vanished:made-2") == 0);
+}
+
+TEST_CASE_METHOD(ContentsFixture,
+                 "what may have been made in a thing that is gone is not taken for what is declared in another") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (job.type != "NS::Item") return {};
+    static_cast<void>(system.change(job));
+    return Error{Errc::kInternalFailure, "a fault afterwards", {}, 0};
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const bool looks = job.type == "NS::Item" && std::holds_alternative<ListJob>(job.operation);
+    if (looks) return Error{Errc::kAccessDenied, "nobody sees what is in there", {}, 0};
+    return {};
+  };
+  REQUIRE(result_of(apply(stack({box("a", {{"kind", "x"}}), item("b", "a")})), "b") == "failed INTERNAL_FAILURE");
+  worker().on_go = {};
+  worker().on_job = {};
+  system.holds = false;  // what was made in the first lies there still, for all that is known
+  const auto again = stack({box("a", {{"kind", "y"}}), item("b", "a")});
+  system.things["NS::Item"].clear();
+  REQUIRE(apply(again)["state"] == "complete");
+  CHECK(places("b") == Strings{id_of("a")});
+  const auto creates = worker().asked<CreateJob>();
+  std::set<std::string> keys;
+  for (const auto& job : creates) {
+    if (job.type == "NS::Item") keys.insert(std::get<CreateJob>(job.operation).idempotency_key);
+  }
+  CHECK(keys.size() == 2);
+}
+
+TEST_CASE_METHOD(ContentsFixture, "what was seen in a thing before it was deleted is no news") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  system.add("NS::Item", {.id = "inside", .parent = "made-1"});
+  discover();
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const bool looks = job.type == "NS::Item" && std::holds_alternative<ListJob>(job.operation);
+    return looks ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
+  };
+  api("discover");
+  advance(Millis(200));
+  REQUIRE(apply(stack({}))["state"] == "complete");
+  REQUIRE(state_of("NS::Item", "inside") == "vanished");
+  worker().on_job = {};
+  worker().release();
+  finish_runs();
+  CHECK(state_of("NS::Item", "inside") == "vanished");
+}
+
+TEST_CASE_METHOD(ContentsFixture, "a thing is not deleted with what was made in it since that was planned") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  system.add("NS::Item", {.id = "inside", .properties = R"({"name":"b"})", .parent = "made-1"});
+  discover();
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const bool reads = job.type == "NS::Box" && std::holds_alternative<ReadJob>(job.operation);
+    return reads ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
+  };
+  const auto destroy = begin(stack({}, "destroy"));
+  advance(Millis(100));
+  auto theirs = item("b", "");
+  theirs.erase("parent");
+  const Json request{{"stacks", {{{"stack", "other"}, {"resources", {theirs}}}}}, {"mode", "reconcile"}};
+  REQUIRE(apply(request)["state"] == "complete");
+  worker().on_job = {};
+  worker().release();
+  const auto ended = end_of(destroy);
+  CHECK(result_of(ended, "a") == "failed CONFLICT");
+  CHECK_THAT(message_of(ended, "a"), Contains("inside lies in it, and is resource b of stack other"));
+  CHECK(count() == 1);
 }

@@ -143,3 +143,30 @@ TEST_CASE("what is to lie in another thing than before is made anew, once") {
     CHECK(step_of(same.plan, "schema").action == StepAction::kUnchanged);
   }
 }
+
+TEST_CASE("what lies in what was replaced, and is there still, is made anew in what replaces it") {
+  Nested world;
+  auto old = app();
+  old.name = "app (replaced)";
+  world.manage(world.rows[0], old);
+  world.manage(world.add("PG::Database", "app-2", Json::parse(app().properties)), app());
+  const auto result = world.plan({table(), schema(), app()});
+  REQUIRE(messages(result).empty());
+  CHECK(actions(result.plan) == Strings{"unchanged app", "replace schema", "replace table", "delete app (replaced)"});
+  CHECK(step_of(result.plan, "schema").reason == "lies in another app, which goes");
+}
+
+TEST_CASE("what is to lie elsewhere does not hold up what becomes of the thing that it lay in") {
+  Nested world;
+  auto other = declared("PG::Database", "other", {{"name", "other"}, {"encoding", "UTF8"}});
+  SECTION("replaced") {
+    const auto result = world.plan({app("LATIN1"), other, schema("other"), table()});
+    REQUIRE(messages(result).empty());
+    CHECK(actions(result.plan) == Strings{"replace app", "create other", "replace schema", "replace table"});
+  }
+  SECTION("deleted") {
+    const auto result = world.plan({other, schema("other"), table()});
+    REQUIRE(messages(result).empty());
+    CHECK(actions(result.plan) == Strings{"create other", "replace schema", "replace table", "delete app"});
+  }
+}
