@@ -135,6 +135,24 @@ Fleet::Fault Fleet::check_change(const std::string& key, const Host& host) {
   return std::nullopt;
 }
 
+/// A child goes with the object that it lies in.
+Fleet::Fault Fleet::check_taken_along(const std::string& key, const std::string& child) {
+  auto row = must(store_->one("cloud", "SIM::Child", child));
+  if (!row) row = must(store_->one(std::string("cloud") + kOtherName, "SIM::Child", child));
+  if (!row || !row->managed || row->state == ResourceState::kMissing) return std::nullopt;
+  const auto place = parsed(key);
+  const auto command = place ? must(store_->command(place->command)) : std::nullopt;
+  const auto plan = command ? CommandPlan::parse(command->plan) : Result<CommandPlan>(Error{});
+  if (!plan) return "something is deleted, and no plan says so: " + key;
+  const auto& step = plan->steps.at(place->step);
+  for (const auto& other : plan->steps) {
+    if (other.row != row->row) continue;
+    if (other.action == StepAction::kDelete || other.action == StepAction::kReplace) return std::nullopt;
+    return fmt::format("{} goes with {}, and is planned as {}", child, step.name, step_action_name(other.action));
+  }
+  return fmt::format("{} goes with {}, of which the plan says nothing", child, step.name);
+}
+
 /// What a result told as there is known, whether a command waited for that result or not; unless the look for it says
 /// that it has not seen everything.
 Fleet::Fault Fleet::check_told() {
@@ -204,6 +222,10 @@ Fleet::Fault Fleet::check_inventory(const std::string& target) {
   }
   for (const auto& [type, things] : objects_.types()) {
     for (const auto& [id, object] : things) {
+      const auto row = rows[type].find(id);
+      if (row != rows[type].end() && row->second.parent != object.parent) {
+        return "misplaced: " + id + " is in '" + object.parent + "', not in '" + row->second.parent + "'";
+      }
       if (auto wrong = compare(type, id, object.properties.dump())) return wrong;
     }
   }
@@ -523,6 +545,7 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
     owned[std::string(row.name)] = {std::string(row.type), std::string(row.native_id)};
   }));
   std::map<std::string, const Objects::Object*> there;  // by name
+  std::map<std::string, std::string> inside;            // name by name
   for (const auto& resource : request["stacks"][0]["resources"]) {
     const auto& name = resource["name"].get_ref<const std::string&>();
     const auto own = owned.extract(name);
@@ -532,6 +555,7 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
     const auto thing = things.find(id);
     if (thing == things.end()) return "declared and not there: " + stack + "-" + name + " is " + id;
     there[name] = &thing->second;
+    if (resource.contains("parent")) inside[name] = resource["parent"];
     for (const auto& [property, value] : resource["properties"].items()) {
       if (!value.is_null() && thing->second.properties.value(property, Json()) != value) {
         return id + " is declared as " + resource.dump() + " and is " + thing->second.properties.dump();
@@ -549,6 +573,12 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
         return fmt::format("{} refers to {} where {} is declared, of {}: {}", user.dump(), found.dump(), wanted.dump(),
                            part.dump(), resource.dump());
       }
+    }
+  }
+  for (const auto& [name, place] : inside) {
+    const auto id = there.at(place)->properties["id"].get<std::string>();
+    if (there.at(name)->parent != id) {
+      return name + " is declared in " + place + ", which is " + id + ", and is in " + there.at(name)->parent;
     }
   }
   if (!owned.empty()) return "managed and not declared: " + stack + "-" + owned.begin()->first;

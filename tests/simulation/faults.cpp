@@ -82,6 +82,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("narrow-looks", faults.narrow_looks);
   part("second-target", faults.second_target);
   part("depth", faults.depth);
+  part("nesting", faults.nesting);
   part("settings", faults.settings);
   return there;
 }

@@ -56,9 +56,12 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   user_->subscribe_answers(user_->inbox() + ".>").value();
   user_->subscribe("sim.event.>").value();
   objects_.on_change = [this](const std::string& key, const Host& host) { return check_change(key, host); };
-  objects_.is_replaced = [this](const std::string& id) {
-    auto row = must(store_->one("cloud", "SIM::Object", id));
-    if (!row) row = must(store_->one(std::string("cloud") + kOtherName, "SIM::Object", id));
+  objects_.on_taken_along = [this](const std::string& key, const std::string& child) {
+    return check_taken_along(key, child);
+  };
+  objects_.is_replaced = [this](const std::string& type, const std::string& id) {
+    auto row = must(store_->one("cloud", type, id));
+    if (!row) row = must(store_->one(std::string("cloud") + kOtherName, type, id));
     const auto claim = row ? must(store_->claim(row->row)) : std::nullopt;
     return claim && claim->name.ends_with(kReplaced);
   };
@@ -70,6 +73,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   faults_.second_target = SeededRandom(seed ^ 0x5EC0DU).below(4) == 0 ? 1 : 0;
   if (settings_.below(4) == 0) faults_.settings = 1 + static_cast<int>(settings_.below(3));
   faults_.depth = deep ? 1 : 0;
+  faults_.nesting = SeededRandom(seed ^ 0x4E57U).below(3) == 0 ? 1 : 0;
   parts_ = leave_out(faults_, without);
   if (faults_.second_target == 0) usual_.targets.pop_back();
   config_ = usual_;
@@ -78,6 +82,10 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   weather_.error_rate = faults_.error_rate;
   SeededRandom wishing(seed ^ 0x315711U);
   wishes_ = draw_wishes(wishing);
+  if (faults_.nesting > 0) {
+    objects_.nest();
+    add_children(wishes_, wishing);
+  }
 
   std::vector<Wish> kept;
   for (std::size_t i = 0; i < wishes_.size(); ++i) {

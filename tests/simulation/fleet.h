@@ -80,6 +80,7 @@ class Fleet {
   void hear(const Outgoing& message);    // of a worker
   void follow(const Outgoing& message);  // an event
   [[nodiscard]] Fault check_change(const std::string& key, const Host& host);
+  [[nodiscard]] Fault check_taken_along(const std::string& key, const std::string& child);
   [[nodiscard]] Fault check_told();
   /// Gives things other ids in a world that stands still: each is known as what it was.
   [[nodiscard]] Fault check_renaming();

@@ -96,9 +96,20 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
     count_removal(request.type, known->second);  // answered as it was, it is gone since: the fleet sees it go once more
     return answer(Mutation(made_.at(request.idempotency_key)), host);
   }
+  const bool child = request.type == "SIM::Child";
+  if (child && !request.parent) {
+    if (!fault_) fault_ = name + " was to be made in nothing";
+    return not_found();
+  }
+  if (child) {
+    const auto& places = types_["SIM::Object"];
+    const auto place = places.find(request.parent->native_id);
+    if (place == places.end() || !seen(place->second)) return not_found("no " + request.parent->native_id);
+  }
   const auto serial = std::to_string(++serial_);
-  const auto id = named ? name : "o-" + serial;
-  Object object{request.properties, "uid-" + serial, request.idempotency_key, clock_.now()};
+  const auto id = named ? name : (child ? "c-" : "o-") + serial;
+  Object object{request.properties, "uid-" + serial, child ? request.parent->native_id : std::string(),
+                request.idempotency_key, clock_.now()};
   object.properties["id"] = id;
   const auto link = request.properties.value("link", "");
   if (!link.empty() && !ever("SIM::Object", link) && !ever("SIM::Named", link) && !fault_) {
@@ -113,7 +124,8 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
   }
   if (!named) {
     const auto doubled = std::ranges::count_if(things, [&](const auto& each) {
-      return each.second.properties["name"] == name && !undeleted_.contains(each.first) && !is_replaced(each.first);
+      return each.second.properties["name"] == name && !undeleted_.contains(each.first) &&
+             !is_replaced(request.type, each.first);
     });
     if (doubled > 1 && !lied_to_ && !fault_) fault_ = "three living objects of " + name;
   }
@@ -162,13 +174,16 @@ Result<Mutation> Objects::remove(const DeleteRequest& request, Host& host) {
               request.native_id,   found->second.properties["name"], {}};
   for (const auto& [type, all] : types_) {
     for (const auto& [id, object] : all) {
-      if (object.properties.value("link", "") == request.native_id) entry.users.push_back(id);
+      const bool inside = request.type == "SIM::Object" && object.parent == request.native_id;
+      if (inside || object.properties.value("link", "") == request.native_id) entry.users.push_back(id);
+      if (inside && on_taken_along && !fault_) fault_ = on_taken_along(request.idempotency_key, id);
     }
   }
   if (request.precondition == Precondition{} && !fault_) fault_ = request.native_id + " was deleted unseen";
   book(std::move(entry), host);
   things.erase(found);
   count_removal(request.type, request.native_id);
+  if (request.type == "SIM::Object") empty_out(request.native_id);
   return answer(Mutation::deleted(), host);
 }
 
@@ -200,15 +215,28 @@ std::size_t Objects::creations(const std::string& type, const std::string& id) c
   return static_cast<std::size_t>(std::ranges::count_if(books_, makes));
 }
 
+void Objects::empty_out(const std::string& id) {
+  const auto children = types_.find("SIM::Child");
+  if (children == types_.end()) return;
+  std::erase_if(children->second, [&](const auto& child) {
+    if (child.second.parent != id) return false;
+    count_removal("SIM::Child", child.first);
+    return true;
+  });
+}
+
 void Objects::edit() {
-  const std::string type = random_->below(2) == 0 ? "SIM::Object" : "SIM::Named";
+  static const std::vector<std::string> kTypes{"SIM::Object", "SIM::Named", "SIM::Child"};
+  const auto& type = kTypes.at(random_->below(types_.size()));
   auto& things = types_[type];
   if (things.empty()) return;
   const auto thing = std::next(things.begin(), static_cast<std::ptrdiff_t>(random_->below(things.size())));
   if (!seen(thing->second)) return;
   if (random_->below(4) == 0) {
-    count_removal(type, thing->first);
+    const auto id = thing->first;
+    count_removal(type, id);
     things.erase(thing);
+    if (type == "SIM::Object") empty_out(id);
   } else {
     thing->second.properties["size"] = random_->below(5);
   }
@@ -231,15 +259,18 @@ void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host
     TypeInfo info;
     info.name = name;
     info.schema = named ? kNamedSchema : kObjectSchema;
+    if (name == "SIM::Child") info.parent = "SIM::Object";
     if (!named) info.page_size = kPage;
     info.read_batch = 5;
     if (named) info.list_gives = ListGives::kProperties;
     const auto* all = &things;
     auto list = [this, all, named, trouble](const ListRequest& request, JobContext&) -> Result<ListPage> {
       if (auto error = trouble()) return *error;
+      const auto& places = types_.at("SIM::Object");
+      if (request.parent && !places.contains(request.parent->native_id)) return not_found();
       ListPage page;
       for (auto it = all->upper_bound(request.page_token); it != all->end(); ++it) {
-        if (!seen(it->second)) continue;
+        if (!seen(it->second) || (request.parent && it->second.parent != request.parent->native_id)) continue;
         if (page.items.size() == std::min<std::size_t>(request.page_size, kPage)) {
           page.next_page_token = page.items.back().native_id;
           break;

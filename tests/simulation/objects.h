@@ -32,13 +32,15 @@ struct ChangeFaults {
 };
 
 /// The part of the cloud that commands change. SIM::Object: a key makes one object, names are free, creates and updates
-/// may be in progress. SIM::Named: the name is the native id, and keys are not known. Both keep books of every change
-/// that was made, whatever became of its answer, and say at once when one must not have been.
+/// may be in progress. SIM::Named: the name is the native id, and keys are not known. SIM::Child: as SIM::Object, lies
+/// in one, and goes with it. All keep books of every change that was made, whatever became of its answer, and say at
+/// once when one must not have been.
 class Objects {
  public:
   struct Object {
     Json properties;
     std::string uid;
+    std::string parent;  // native id of the object that a child lies in
     std::string key;     // of the create that made it
     TimePoint ready_at;  // not seen before
   };
@@ -47,21 +49,28 @@ class Objects {
     enum class Act : std::uint8_t { kCreate, kUpdate, kDelete };
     Act act;
     std::string key, type, id, name;
-    std::vector<std::string> users;  // of what was deleted: ids of objects that referred to it
+    std::vector<std::string> users;  // of what was deleted: ids of objects that referred to it, or lay in it
   };
   using Things = std::map<std::string, Object>;
 
   Objects(std::uint64_t seed, const Clock& clock);
   ~Objects();
 
+  /// From now on there are SIM::Child, too.
+  void nest() { types_["SIM::Child"]; }
   void serve(Plugin& plugin, Random& random, const Weather& weather, Host& host);
   void set_faults(const ChangeFaults& faults) { faults_ = faults; }
   /// Asked before each change is made; returns what speaks against it.
   std::function<std::optional<std::string>(const std::string& key, const Host& host)> on_change;
 
+  /// Asked for each child that goes with an object; returns what speaks against it.
+  std::function<std::optional<std::string>(const std::string& key, const std::string& child)> on_taken_along;
+
   /// Whether the fleet knows that another has been made in the place of an object, and has yet to delete it: where that
   /// was not come to, one more may be made beside them.
-  std::function<bool(const std::string& id)> is_replaced = [](const std::string&) { return false; };
+  std::function<bool(const std::string& type, const std::string& id)> is_replaced = [](const auto&, const auto&) {
+    return false;
+  };
 
   /// Somebody tells things about them that are not so: a resource may be made twice.
   void may_be_doubled(bool lied_to) { lied_to_ = lied_to; }
@@ -98,6 +107,8 @@ class Objects {
   [[nodiscard]] Result<Mutation> answer(Mutation done, Host& host);
   void die(Host& host, bool kept);
   void book(Entry entry, const Host& host);
+  /// What lies in an object that is no more.
+  void empty_out(const std::string& id);
   void count_removal(const std::string& type, const std::string& id) { ++removals_[{type, id}]; }
   [[nodiscard]] Resource resource(const std::string& id, const Object& object) const;
   [[nodiscard]] bool happens(int thousandths) { return random_->below(1000) < static_cast<std::uint64_t>(thousandths); }

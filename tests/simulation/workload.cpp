@@ -6,6 +6,7 @@ namespace muster::sim {
 namespace {
 
 constexpr std::uint64_t kNames = 6;
+constexpr std::uint64_t kChildren = 4;
 
 std::string name_of(std::uint64_t index) {
   return "r" + std::to_string(index);
@@ -65,6 +66,29 @@ Json reconciled(const Json& request) {
 
 Json destroyed(const std::string& stack) {
   return {{"api", 1}, {"stacks", {{{"stack", stack}, {"resources", Json::array()}}}}, {"mode", "destroy"}};
+}
+
+void add_children(std::vector<Wish>& wishes, Random& random) {
+  for (auto& wish : wishes) {
+    if (wish.kind != Wish::Kind::kApply) continue;
+    auto& stack = wish.request["stacks"][0];
+    auto& resources = stack["resources"];
+    std::vector<std::string> places;
+    for (const auto& resource : resources) {
+      if (resource["type"] == "SIM::Object") places.push_back(resource["name"]);
+    }
+    for (std::uint64_t i = 0; i < kChildren && !places.empty(); ++i) {
+      if (random.below(2) == 0) continue;
+      const auto name = "c" + std::to_string(i);
+      Json child{{"name", name}, {"type", "SIM::Child"}, {"target", "cloud"}};
+      child["parent"] =
+          places[std::min<std::size_t>(random.below(3) == 0 ? random.below(places.size()) : i, places.size() - 1)];
+      child["properties"] = {{"name", wish.stack + "-" + name}, {"size", random.below(3)}};
+      if (random.below(3) == 0) child["replace"] = "create-first";
+      if (random.below(3) == 0) child["on_drift"] = random.below(2) == 0 ? "revert" : "absorb";
+      resources.push_back(std::move(child));
+    }
+  }
 }
 
 std::vector<Wish> draw_wishes(Random& random) {

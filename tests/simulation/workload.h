@@ -23,6 +23,8 @@ struct Wish {
 /// What users want of the fleet, drawn from a seed: declarations of two stacks, again and again in other forms.
 /// A stack's names have lasting types; the name in a resource's properties says which stack and name it is of.
 std::vector<Wish> draw_wishes(Random& random);
+/// Declares children in some of the objects that are wished for.
+void add_children(std::vector<Wish>& wishes, Random& random);
 
 /// An apply of what `wish` declares, all of the stack.
 Json reconciled(const Json& request);
