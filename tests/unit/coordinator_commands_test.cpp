@@ -172,6 +172,14 @@ TEST_CASE_METHOD(CommandsFixture, "a command can be cancelled") {
     CHECK(ended["state"] == "cancelled");
     CHECK(count() == 0);
   }
+  SECTION("what is stopped is stopped still when it is asked for less") {
+    api("cancel", {{"command", id}, {"force", true}});
+    api("cancel", {{"command", id}});
+    CHECK(api("command", {{"command", id}, {"brief", true}})["cancel"] == "forced");
+    restart();
+    CHECK(api("command", {{"command", id}, {"brief", true}})["cancel"] == "forced");
+    CHECK(end_of(id)["state"] == "cancelled");
+  }
   SECTION("a command of the stack waits, and can be cancelled before it begins") {
     const auto second = begin(stack({box("c")}, "patch"));
     CHECK(api("command", {{"command", second}})["state"] == "queued");
@@ -184,6 +192,12 @@ TEST_CASE_METHOD(CommandsFixture, "a command can be cancelled") {
     CHECK(end_of(id)["state"] == "complete");
     CHECK(api("cancel", {{"command", id}})["error"]["code"] == "CONFLICT");
   }
+  SECTION("one that is not there cannot") {
+    const auto refused = api("cancel", {{"command", "01BX5ZZKBKACTAV9WEVGEMMVRZ"}})["error"];
+    CHECK(refused["code"] == "NOT_FOUND");
+    CHECK_THAT(refused["message"].get<std::string>(), Contains("no command 01BX5ZZKBKACTAV9WEVGEMMVRZ"));
+    CHECK(api("command", {{"command", id}})["cancel"].is_null());
+  }
 }
 
 TEST_CASE_METHOD(CommandsFixture, "what is declared after a plan is planned, too, before it is applied") {
@@ -193,6 +207,18 @@ TEST_CASE_METHOD(CommandsFixture, "what is declared after a plan is planned, too
   more.erase("mode");  // to say it would be reason enough to plan again
   CHECK(apply(more)["state"] == "complete");
   CHECK(listed("NS::Box").size() == 2);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is added to a draft that is not there is refused") {
+  start_discovered();
+  auto more = stack({box("a")});
+  more["draft"] = "used-before";
+  for (const auto* verb : {"declare", "plan", "apply"}) {
+    const auto refused = api(verb, more)["error"];
+    CHECK(refused["code"] == "NOT_FOUND");
+    CHECK_THAT(refused["message"].get<std::string>(), Contains("no draft used-before"));
+  }
+  CHECK(count() == 0);
 }
 
 TEST_CASE_METHOD(CommandsFixture, "drift is told, field by field, and handled as declared") {
@@ -438,4 +464,41 @@ TEST_CASE_METHOD(CommandsFixture, "what a plugin gives of write-only and secret 
   for (const auto& verb : {"resources", "events", "commands"}) {
     CHECK(api(verb).dump().find(leak) == std::string::npos);
   }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "changes go to workers of the manifest that they are planned by") {
+  start_discovered();
+  auto newer = manifest;
+  newer.version = "2.0.0";
+  add_worker("w2", newer);
+  add_worker("w3", newer);
+  settle();
+  std::vector<Json> boxes;
+  for (int i = 0; i < 12; ++i) boxes.push_back(box("box-" + std::to_string(i)));
+  CHECK(apply(stack(boxes))["state"] == "complete");
+  CHECK(worker(0).asked<CreateJob>().empty());
+  for (const std::size_t i : {1, 2}) {
+    for (const auto& job : worker(i).asked<CreateJob>()) CHECK(job.manifest == worker(i).announcement.manifest);
+  }
+  CHECK(count() == boxes.size());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what needs no job takes no time, however long a chain of steps is") {
+  add_target("u");
+  start_discovered();
+  std::vector<Json> boxes;
+  for (int i = 0; i < 40; ++i) {
+    auto& last = boxes.emplace_back(box("box-" + std::to_string(i)));
+    last["target"] = i % 2 == 0 ? "u" : "t";
+    if (i > 0) last["after"] = {"box-" + std::to_string(i - 1)};
+  }
+  REQUIRE(apply(stack(boxes))["state"] == "complete");
+  for (auto& each : boxes) each["on_drift"] = "absorb";  // is noted, and no more
+  const auto jobs = worker().jobs.size();
+  const auto began = clock.now();
+  const auto id = begin(stack(boxes));
+  settle();
+  CHECK(api("command", {{"command", id}, {"brief", true}})["state"] == "complete");
+  CHECK(clock.now() == began);
+  CHECK(worker().jobs.size() == jobs);
 }

@@ -217,3 +217,38 @@ TEST_CASE_METHOD(DriftFixture, "what has come back is not made a second time") {
   end_of(first);
   CHECK(result_of(end_of(second), "a") == "blocked CONFLICT");
 }
+
+TEST_CASE_METHOD(DriftFixture, "what is put back in many stacks at a time takes no draft of a user away") {
+  start_discovered();
+  constexpr int kStacks = 20;  // more than there may be drafts
+  const auto name = [](int i) { return "box-" + std::to_string(i); };
+  auto stacks = Json::array();
+  for (int i = 0; i < kStacks; ++i) {
+    stacks.push_back(
+        {{"stack", "stack-" + std::to_string(i)}, {"resources", {reverting(box(name(i), {{"size", 3}}))}}});
+  }
+  REQUIRE(apply({{"stacks", stacks}})["state"] == "complete");
+  const auto draft = plan(stack({box("a")}))["draft"];
+  advance(Millis(1000));  // it is the oldest
+  for (int i = 0; i < kStacks; ++i) edit(name(i), "size", 9);
+  discover();
+  advance(Millis(5000));
+  for (int i = 0; i < kStacks; ++i) CHECK(thing(name(i))["size"] == 3);
+  CHECK(apply({{"draft", draft}})["state"] == "complete");
+}
+
+TEST_CASE_METHOD(DriftFixture, "of drift that is too large for an event only that it is there is told") {
+  start_discovered();
+  apply(stack({box("a", {{"link", "x"}})}));
+  events();
+  edit("a", "link", std::string(20'000, 'y'));
+  discover();
+  advance(Millis(500));
+  const auto all = events("resource.drifted");
+  REQUIRE(all.size() == 1);
+  const auto& data = all[0]["data"];
+  CHECK(data["patch_left_out"] == true);
+  CHECK_FALSE(data.contains("patch"));
+  CHECK_FALSE(data.contains("fields"));
+  CHECK(data["name"] == "a");
+}

@@ -136,3 +136,22 @@ TEST_CASE_METHOD(FindingFixture, "what cannot be seen for the time being may be 
   CHECK(count() == 4);
   CHECK(creations() == 2);  // else a third, for it was taken for not there
 }
+
+TEST_CASE_METHOD(FindingFixture, "a look that is refused is tried again before anything is said") {
+  start_with(3);
+  int asked = 0;
+  const bool listing = GENERATE(true, false);
+  CAPTURE(listing);
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    const bool looks =
+        listing ? std::holds_alternative<ListJob>(job.operation) : read != nullptr && read->native_ids.size() > 1;
+    if (!looks || asked++ > 0) return {};
+    return JobResult(Error{Errc::kAccessDenied, "not now", {}, 0});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(asked > 1);
+  CHECK(creations() == 2);
+  CHECK(count() == 4);
+  CHECK(row("NS::Box", thing("a")["id"].get<std::string>()).managed);
+}

@@ -153,3 +153,26 @@ TEST_CASE_METHOD(CommandsFixture,
   CHECK(worker().asked<CreateJob>().size() == 1);
   CHECK(count() == 1);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "a command whose plan cannot be read has failed, and nothing of it is begun") {
+  start_discovered();
+  crash();
+  CommandRow kept;  // of another version
+  kept.id = CommandId("01BX5ZZKBKACTAV9WEVGEMMVRZ");
+  kept.kind = "apply";
+  kept.state = GENERATE("queued", "running");
+  kept.stacks = {"shop"};
+  kept.plan = R"({"steps":"in another form"})";
+  kept.created_at = clock.wall();
+  REQUIRE(store->put_command(kept));
+  REQUIRE(store->commit());
+  start();
+  advance(Millis(2000));
+  const auto ended = api("command", {{"command", kept.id.value}, {"brief", true}});
+  CHECK(ended["state"] == "failed");
+  CHECK(ended["finished_at"].is_string());
+  CHECK(store->unfinished_commands().value().empty());
+  CHECK(store->operations(kept.id).value().empty());
+  CHECK(worker().asked<CreateJob>().empty());
+  CHECK(apply(stack({box("a")}))["state"] == "complete");  // none of its stack waits for it
+}
