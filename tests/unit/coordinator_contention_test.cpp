@@ -230,3 +230,34 @@ TEST_CASE_METHOD(CommandsFixture, "what a run sees of an object while it is chan
   advance(Millis(500));
   CHECK(resource_events() == Strings{"deleted:made-1"});
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what is moved while a command changes it is where a run finds it then") {
+  manifest.types[0].parent = "NS::Box";  // as directories lie in each other
+  system.list_properties = true;
+  system.page = 1;
+  start_discovered();
+  const auto declared = [](int size) {
+    auto inner = box("b", {{"size", size}});
+    inner["parent"] = "a";
+    return stack({box("a"), inner});
+  };
+  REQUIRE(apply(declared(1))["state"] == "complete");
+  system.add("NS::Box", {"last", R"({"name":"last"})", "uid-last", {}});
+  REQUIRE(row("NS::Box", "made-2").parent_native_id == "made-1");
+  bool listed = false;  // the first page of what lies in nothing
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation) || job.type != "NS::Box") return {};
+    listed = true;
+    return FakeWorker::Hold{};
+  };
+  api("discover");
+  wait_until([&] { return listed; });
+  worker().on_job = {};
+  CHECK(apply(declared(2))["state"] == "complete");
+  system.thing("NS::Box", "made-2").parent.clear();
+  worker().release();
+  finish_runs();
+  CHECK(last_report()["state"] == "complete");
+  CHECK(row("NS::Box", "made-2").parent_native_id.empty());
+  CHECK(state_of("NS::Box", "made-2") == "present");
+}

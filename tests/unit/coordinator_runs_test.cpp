@@ -84,6 +84,34 @@ TEST_CASE_METHOD(RunsFixture, "a run over named targets and types looks at nothi
   CHECK(report["scans"].size() == 2);  // children are found below their parents
 }
 
+TEST_CASE_METHOD(RunsFixture, "a run over a type looks at all that its objects lie in, however deep") {
+  manifest = test::make_manifest({{"NS::Box", ""}, {"NS::Item", "NS::Box"}, {"NS::Part", "NS::Item"}});
+  start_discovered();
+  system.add("NS::Part", {.id = "a1-part", .parent = "a1"});
+  const auto report = discover({{"types", {"NS::Part"}}});
+  CHECK(report["scans"].size() == 3);
+  CHECK(scan_of(report, "NS::Part")["listed"] == 1);
+  CHECK(row("NS::Part", "a1-part").parent_native_id == "a1");
+}
+
+TEST_CASE_METHOD(RunsFixture, "a target is asked no more often than its worker says that it bears") {
+  for (int i = 0; i < 6; ++i) system.add("NS::Box", {.id = "more" + std::to_string(i)});
+  auto& worker = add_worker();
+  worker.announcement.max_requests_per_second = 2;  // said when the roll is called
+  std::vector<TimePoint> asked;
+  worker.on_job = [&](const Job&) -> FakeWorker::Behaviour {
+    asked.push_back(clock.now());
+    return {};
+  };
+  start();
+  finish_runs();
+  CHECK(last_report()["state"] == "complete");
+  REQUIRE(asked.size() > 10);
+  for (std::size_t i = 2; i < asked.size(); ++i) {  // a second's worth goes at once
+    CHECK(asked[i] - asked[0] >= Millis(500) * (i - 1) - Millis(1));
+  }
+}
+
 TEST_CASE_METHOD(RunsFixture, "children of a type that the run does not look at go with their parent all the same") {
   start_discovered();
   events();
@@ -221,6 +249,29 @@ TEST_CASE_METHOD(RunsFixture, "a run has a deadline, and says what was missing t
   CHECK(state_of("NS::Box", "a") == "stale");
   CHECK(std::ranges::any_of(workers[0]->controls,
                             [](const Control& c) { return std::holds_alternative<Cancel>(c.action); }));
+}
+
+TEST_CASE_METHOD(RunsFixture, "a run whose deadline comes says so of each target that is not done") {
+  add_target("done");
+  add_target("open");
+  config.limits.run_deadline = Millis(30'000);
+  config.limits.job_deadline = Millis(60'000);  // so that no job says it first
+  start_discovered();
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<ListJob>(job.operation) && job.target.name != "done") return FakeWorker::Hold{};
+    return {};
+  };
+  const auto report = discover();
+  CHECK(report["state"] == "partial");
+  Strings told;
+  for (const auto& problem : report["problems"]) {
+    CHECK(problem["code"] == "TIMEOUT");
+    CHECK(problem["message"] == "the run's deadline has come");
+    told.push_back(problem["target"]);
+  }
+  std::ranges::sort(told);
+  CHECK(told == Strings{"open", "t"});
+  CHECK(scan_of(report, "NS::Box", "done")["complete"] == true);
 }
 
 TEST_CASE_METHOD(RunsFixture, "a long run reports its progress, and what it waits for") {

@@ -319,3 +319,27 @@ TEST_CASE_METHOD(TroubleFixture, "a reply that cannot be decoded ends its job lo
   CHECK(clock.now() - began < Millis(60'000));
   CHECK_FALSE(has_problem(report, "NO_WORKER", ""));  // there is one, and it breaks the protocol
 }
+
+TEST_CASE_METHOD(TroubleFixture, "what is answered for another id says nothing of an object that was not listed") {
+  start_discovered();
+  events();
+  workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr || job.type != "NS::Box") return {};
+    auto answer = std::get<ReadResult>(system.answer(job));
+    for (std::size_t i = 0; i < read->native_ids.size(); ++i) {
+      if (read->native_ids[i] == "c") answer.items[i] = Item{"x", "", "{}"};
+    }
+    return JobResult(std::move(answer));
+  };
+  system.remove("NS::Box", "b");
+  system.remove("NS::Box", "c");
+  const auto report = discover();
+  CHECK(report["state"] == "partial");
+  CHECK(scan_of(report, "NS::Box")["complete"] == false);
+  CHECK(scan_of(report, "NS::Box")["errors"] == 1);
+  CHECK(has_problem(report, "CONTRACT", "c was not listed, and cannot be read: the plugin read x instead"));
+  CHECK(state_of("NS::Box", "b") == "vanished");  // that was asked for with it
+  CHECK(state_of("NS::Box", "c") == "stale");
+  CHECK(state_of("NS::Box", "x") == "absent");
+}
