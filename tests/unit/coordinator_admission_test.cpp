@@ -78,6 +78,33 @@ TEST_CASE_METHOD(AdmissionFixture, "a manifest may come in parts") {
   CHECK(store->manifests().value().at(0).manifest == manifest);
 }
 
+TEST_CASE_METHOD(AdmissionFixture, "parts that make no manifest do no harm, and it is asked for again") {
+  start();
+  auto& worker = add_worker("w1");
+  worker.alive = false;
+  const auto hears = broker.connect("hears");
+  hears->subscribe(Subjects(config.prefix).worker_control("NS", worker.announcement.worker)).value();
+  settle();
+  std::vector<Message> heard;
+  hears->receive(heard, 10);
+  REQUIRE(heard.size() == 1);
+  const std::string reply(heard[0].reply);
+  Job asked;
+  asked.fleet = store->fleet();
+  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  for (const auto& part : {Part{0, 2, "x"}, Part{0, 2, "x"}, Part{1, 3, "y"}, Part{7, 2, "z"}}) {
+    worker.send_reply(asked, reply, part);
+    settle();
+  }
+  CHECK(worker_states().empty());
+  worker.alive = true;
+  worker.manifest_part = 64;
+  advance(Millis(1100));
+  worker.announce();
+  settle();
+  CHECK(worker.accepted());
+}
+
 TEST_CASE_METHOD(AdmissionFixture, "a manifest that does not come is asked for again") {
   start();
   auto& worker = add_worker("w1");

@@ -83,6 +83,15 @@ TEST_CASE_METHOD(DispatcherFixture, "a job goes to the subject of a worker with 
   CHECK(dispatch().subject == own("w2"));
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "what nobody has taken yet may fill any worker of the pool") {
+  join("w1", 1);
+  join("w2", 2);
+  const auto first = dispatch();
+  CHECK(first.subject == group());
+  CHECK(dispatch().subject == own("w1"));
+  accept(first.job, "w2");
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "of the workers with room the least loaded is chosen") {
   join("w1", 1);
   join("w2", 4);
@@ -404,6 +413,30 @@ TEST_CASE_METHOD(DispatcherFixture, "a claim that was made before a restart is n
   CHECK(told_to_go == 0);
   CHECK(sent.empty());
   CHECK(cancelled.empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "nor is it when another was told to go on and gave the job back") {
+  join("w1", 1, "m1");
+  join("w2", 1, "m2");
+  auto made = change();
+  made.id = JobId("earlier");
+  made.recovered = true;
+  made.manifest = "m1";
+  submit(made);
+  const auto message = await(Millis(4000));
+  accept(message.job, "w1");
+  REQUIRE(told_to_go == 1);
+  answer(message.job, "w1", Busy{});
+  registry.gone(WorkerId("w1"));
+  advance(Millis(200));
+  Job claim;  // turns up late
+  claim.fleet = fleet;
+  claim.id = made.id;
+  claim.token = Token("first");
+  for (int beat = 0; beat < 3; ++beat) heartbeat("w1", {{claim.id, claim.token}}, 1);
+  accept(claim, "w1");
+  CHECK(told_to_go == 1);
+  CHECK(cancelled.empty());  // it is the one that is waited for
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "who was told to begin a change has its lease for it, whatever the deadline") {

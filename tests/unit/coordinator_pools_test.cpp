@@ -72,6 +72,42 @@ TEST_CASE_METHOD(Pools, "what waits for a rate limit or a retry waits for no wor
   CHECK(load().queued == 0);
 }
 
+TEST_CASE_METHOD(Pools, "what is tried again waits for a worker from then on, whatever time it has had before") {
+  join("w1");
+  const auto message = dispatch();
+  const auto leave = [&] {
+    registry.gone(WorkerId("w1"));
+    Effects effects;
+    dispatcher.on_worker_lost(WorkerId("w1"), clock.now(), effects);
+    tick();
+  };
+  SECTION("its worker is lost") {
+    accept(message.job, "w1");
+    advance(Millis(2000));
+    leave();
+  }
+  SECTION("it was lost on its way") {
+    advance(Millis(950));
+    registry.heartbeat({WorkerId("w1"), "NS", "default", 0, {}, true, 0, true, {}}, clock.now());  // drains, and lives
+    advance(Millis(50));
+  }
+  SECTION("it was lost on its way, and so was its worker perhaps") {
+    advance(Millis(2000));
+    REQUIRE(load().queued == 0);
+    registry.heartbeat({WorkerId("w1"), "NS", "default", 0, {}, true, 0, true, {}}, clock.now());
+    advance(Millis(100));
+  }
+  SECTION("its pause is over") {
+    fail(message.job, "w1", Errc::kNetwork, Millis(5000));
+    leave();
+    advance(Millis(5000));
+  }
+  REQUIRE(load().queued == 1);
+  CHECK(load().wait == Millis(0));
+  stall(Millis(300));
+  CHECK(load().wait == Millis(300));
+}
+
 TEST_CASE_METHOD(Pools, "a pool without workers has a load when jobs wait for it") {
   submit();
   tick();

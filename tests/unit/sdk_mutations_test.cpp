@@ -159,6 +159,49 @@ TEST_CASE("results that wait are sent at once after a reconnect, and when a coor
   }
 }
 
+TEST_CASE("a coordinator that comes back is given as many tries as the one before") {
+  ChangingPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  begin(worker, "a");
+  worker.run_one();
+  worker.advance(Millis{100'000});  // by now there is half a minute between them
+  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
+  worker.advance(Millis{300});
+  worker.accept();
+  const auto before = worker.resent().size();
+  worker.advance(Millis{6000});
+  const auto resent = worker.resent();
+  REQUIRE(resent.size() == before + 2);
+  CHECK(resent[before].at - resent[before - 1].at == Millis{2000});
+  CHECK(resent[before + 1].at - resent[before].at == Millis{4000});
+}
+
+TEST_CASE("results that wait keep no worker awake that initializes or cleans up") {
+  ChangingPlugin plugin;
+  const auto disk = std::make_shared<MemoryDisk>();
+  SECTION("initializes") {
+    plugin.initialize([](InitializeContext&) { return Result<void>(); });
+    WorkerHarness worker(plugin, 2, {}, std::make_shared<MemoryJournal>(disk));
+    worker.start();
+    worker.advance(Millis{40'000});  // what others have left would be due
+    REQUIRE(worker.core().state() == State::kInitializing);
+    CHECK(worker.core().next_due() > worker.now());
+  }
+  SECTION("cleans up") {
+    plugin.cleanup([](Context&) {});
+    WorkerHarness worker(plugin, 2, {}, std::make_shared<MemoryJournal>(disk));
+    worker.start_accepted();
+    begin(worker, "a");
+    worker.run_one();
+    worker.control(Drain{});
+    worker.advance(Millis{2000});  // nobody has acknowledged it
+    REQUIRE(worker.core().state() == State::kCleaning);
+    CHECK(worker.core().next_due() > worker.now());
+    CHECK(disk->files.size() == 1);
+  }
+}
+
 TEST_CASE("a worker that is killed has its results sent by the next one") {
   ChangingPlugin plugin;
   const auto disk = std::make_shared<MemoryDisk>();
