@@ -202,6 +202,23 @@ TEST_CASE("results that wait keep no worker awake that initializes or cleans up"
   }
 }
 
+TEST_CASE("a change that is done keeps no worker awake that cleans up") {
+  ChangingPlugin plugin;
+  plugin.cleanup([](Context&) {});
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  auto job = worker.job("a", kCreate);
+  job.lease = Millis{10'000};
+  begin(worker, job);
+  worker.run_one();
+  worker.acknowledge(reply_subject(worker, "a"), ack("a"));
+  worker.advance(Millis{7000});
+  worker.control(Drain{});
+  worker.advance(Millis{3200});  // the lease has ended
+  REQUIRE(worker.core().state() == State::kCleaning);
+  CHECK(worker.core().next_due() > worker.now());
+}
+
 TEST_CASE("a worker that is killed has its results sent by the next one") {
   ChangingPlugin plugin;
   const auto disk = std::make_shared<MemoryDisk>();

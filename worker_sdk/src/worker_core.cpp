@@ -288,7 +288,7 @@ void WorkerCore::end(State state, TimePoint now) {
   state_ = State::kCleaning;
   end_state_ = state;
   life_.end(now, runs_jobs() ? now : std::min(now + kCleanupLimit, give_up_at_));
-  announce_at_ = check_at_ = stop_all_at_ = give_up_at_ = TimePoint::max();
+  announce_at_ = check_at_ = stop_all_at_ = give_up_at_ = slots_due_ = TimePoint::max();
   tick_end(now);
 }
 
