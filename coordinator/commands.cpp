@@ -217,7 +217,7 @@ Result<void> Commands::check_plan(Draft& draft) {
   return {};
 }
 
-Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint) {
+Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint now) {
   if (auto holds = check_plan(draft); !holds) return holds.error();
   std::vector<std::string> stacks;
   for (const auto& stack : draft.stacks) stacks.push_back(stack.stack);
@@ -228,7 +228,7 @@ Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint) {
     return Error{Errc::kTooLarge, std::to_string(kMaxQueued) + " commands wait already", {}, 0};
   }
   const bool destroys = draft.mode == ApplyMode::kDestroy;
-  if (!destroys) discovery_.apply_targets(draft.targets);
+  if (!destroys) discovery_.apply_targets(draft.targets, now);
   std::size_t at = 0;
   auto command = CommandPlan::of(draft.plan, [&](const PlanStep& step) -> const DeclaredResource& {
     at = static_cast<std::size_t>(&step - draft.plan.steps.data());

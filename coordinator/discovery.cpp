@@ -87,12 +87,17 @@ void Discovery::remove_target(TargetRow& row) {
                  JsonObject().text("target", row.name).text("is", "removed").take());
 }
 
-void Discovery::apply_targets(const std::vector<TargetConfig>& targets) {
+TimePoint Discovery::next_look(const TargetRow& target, TimePoint now) const {
+  const auto interval = target.interval.count() > 0 ? target.interval : s_.config.discovery_interval;
+  return interval.count() > 0 && target.discover ? now + interval : TimePoint::max();
+}
+
+void Discovery::apply_targets(const std::vector<TargetConfig>& targets, TimePoint now) {
   auto rows = must(s_.store.targets());
   ScopePart fresh;
   for (const auto& config : targets) {
     auto row = std::ranges::find(rows, config.name, &TargetRow::name);
-    const bool known = row != rows.end() && row->state != TargetState::kRemoved;
+    const bool looked_at = row != rows.end() && row->state != TargetState::kRemoved && row->discover;
     if (row == rows.end()) {
       TargetRow made;
       made.id = TargetId(make_ulid(s_.clock.wall(), random_));
@@ -101,8 +106,9 @@ void Discovery::apply_targets(const std::vector<TargetConfig>& targets) {
     }
     row->applied = true;
     update_target(*row, config);
-    due_[row->name] = TimePoint::max();
-    if (!known && config.discover) fresh.targets.push_back(config.name);
+    auto& due = due_.try_emplace(row->name, TimePoint::max()).first->second;
+    due = looked_at && config.discover ? std::min(due, next_look(*row, now)) : TimePoint::max();
+    if (!looked_at && config.discover) fresh.targets.push_back(config.name);
   }
   if (!fresh.targets.empty()) queue(std::move(fresh), "apply");
 }
@@ -273,8 +279,7 @@ void Discovery::begin(TimePoint now) {
   active_ = std::make_unique<Run>(s_, std::move(row), std::exchange(queued_scope_, {}), next_owner_++);
   next_progress_ = now + kProgressEvery;
   for (const auto& target : targets) {
-    const auto interval = target.interval.count() > 0 ? target.interval : s_.config.discovery_interval;
-    due_[target.name] = interval.count() > 0 && target.discover ? now + interval : TimePoint::max();
+    due_[target.name] = next_look(target, now);
     const auto limit = s_.config.limits.requests_per_second;
     double announced = 0;
     for (const auto* worker : s_.registry.lane({target.ns, target.pool})) {

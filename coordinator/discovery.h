@@ -33,7 +33,7 @@ class Discovery {
   Result<Trigger> accept_target(const std::string& name);
 
   /// Targets of files that are applied: kept beside those of the configuration, and looked at when they are new.
-  void apply_targets(const std::vector<TargetConfig>& targets);
+  void apply_targets(const std::vector<TargetConfig>& targets, TimePoint now);
   /// Those of them that nothing managed stands on leave, as if they had left the configuration.
   void drop_targets(const std::vector<std::string>& names);
 
@@ -57,6 +57,7 @@ class Discovery {
   [[nodiscard]] TimePoint return_until(const std::vector<TargetRow>& targets);
   RunId new_id();
   void queue(ScopePart scope, const std::string& reason);
+  [[nodiscard]] TimePoint next_look(const TargetRow& target, TimePoint now) const;
   void queue_due(TimePoint now);
   void begin(TimePoint now);
 

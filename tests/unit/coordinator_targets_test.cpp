@@ -59,6 +59,37 @@ TEST_CASE_METHOD(TargetsFixture, "a target of a file that is not to be discovere
   CHECK(looks() == 4);
 }
 
+TEST_CASE_METHOD(TargetsFixture, "a target is looked at as often as before when its file is applied again") {
+  start_discovered();
+  auto request = file();
+  request["targets"][0]["interval_ms"] = 10'000;
+  CHECK(apply(request)["state"] == "complete");
+  advance(Millis(35'000));
+  finish_runs();
+  CHECK(looks() == 4);
+  request["stacks"][0]["resources"][0]["properties"]["size"] = 2;
+  SECTION("as it was") {}
+  SECTION("with another interval") {
+    request["targets"][0]["interval_ms"] = 2'000;
+  }
+  CHECK(apply(request)["state"] == "complete");
+  const auto before = looks();
+  advance(Millis(20'000));
+  finish_runs();
+  CHECK(looks() - before == (request["targets"][0]["interval_ms"] == 2'000 ? 10 : 2));
+}
+
+TEST_CASE_METHOD(TargetsFixture, "a target of a file is looked at once it is to be discovered") {
+  start_discovered();
+  auto request = file();
+  request["targets"][0]["discover"] = false;
+  CHECK(apply(request)["state"] == "complete");
+  request["targets"][0]["discover"] = true;
+  apply(request);
+  finish_runs();
+  CHECK(looks() == 1);
+}
+
 TEST_CASE_METHOD(TargetsFixture, "a target of a file stays while something of another stack is on it") {
   start_discovered();
   for (const auto* stack : {"shop", "store"}) CHECK(apply(file(stack))["state"] == "complete");
