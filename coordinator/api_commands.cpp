@@ -220,8 +220,9 @@ Result<JsonText> Api::command(ApiRequest& request, Effects&) {
   if (!row) return Error{Errc::kNotFound, "no command " + id.value + ": `muster commands` lists them", {}, 0};
   auto object = command_object(*row);
   if (brief) return object.dump();
-  const auto plan = CommandPlan::parse(row->plan);
-  if (!plan) return plan.error();
+  auto parsed = CommandPlan::parse(row->plan);
+  if (!parsed) object["message"] = "its plan cannot be read: " + parsed.error().message;  // of another version
+  const auto plan = std::optional(parsed ? std::move(*parsed) : CommandPlan());
   std::map<std::size_t, OperationRow> operations;
   for (auto& operation : must(p_.store.operations(id))) operations[operation.step] = std::move(operation);
   auto steps = Json::array();
@@ -261,7 +262,7 @@ Result<JsonText> Api::cancel(ApiRequest& request, Effects& effects) {
   if (request.fault()) return *request.fault();
   const auto done = p_.commands.cancel(id, force ? Cancelled::kForced : Cancelled::kGraceful, p_.clock.now(), effects);
   if (!done) return done.error();
-  return Json{{"command", id.value}, {"cancel", force ? "forced" : "graceful"}}.dump();
+  return Json{{"command", id.value}, {"cancel", *done == Cancelled::kForced ? "forced" : "graceful"}}.dump();
 }
 
 std::pair<std::string, const TypeDescriptor*> Api::described(std::string_view type) {

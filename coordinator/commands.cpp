@@ -62,6 +62,9 @@ void Commands::start(TimePoint now) {
       row.state = "failed";
       row.finished_at = s_.clock.wall();
       must(s_.store.set_command(row));
+      JsonObject told;
+      told.text("command", row.id.value).text("kind", row.kind).text("state", row.state);
+      s_.events.emit({}, "command.finished", row.id.value, told.raw("stacks", Json(row.stacks).dump()).take());
       continue;
     }
     row.plan.clear();
@@ -372,11 +375,11 @@ void Commands::begin(Queued queued, TimePoint now) {
   running_[owner] = std::move(execution);
 }
 
-Result<void> Commands::cancel(const CommandId& id, Cancelled how, TimePoint now, Effects& effects) {
+Result<Cancelled> Commands::cancel(const CommandId& id, Cancelled how, TimePoint now, Effects& effects) {
   for (auto& [owner, execution] : running_) {
     if (execution->row().id != id) continue;
     execution->cancel(how, now, effects);
-    return {};
+    return execution->row().cancel;
   }
   for (auto it = queued_.begin(); it != queued_.end(); ++it) {
     if (it->row.id != id) continue;
@@ -384,7 +387,7 @@ Result<void> Commands::cancel(const CommandId& id, Cancelled how, TimePoint now,
     must(s_.store.set_command(it->row));
     begin(Queued(std::move(*it)), now);  // ends at once: nothing of it is begun
     queued_.erase(it);
-    return {};
+    return how;
   }
   const auto row = must(s_.store.command(id));
   if (!row) return Error{Errc::kNotFound, "no command " + id.value + ": `muster commands` lists them", {}, 0};

@@ -69,7 +69,7 @@ class Commands {
   /// errors   kConflict: what it was planned on has changed, or a command of the stack is under way
   Result<CommandId> apply(Draft& draft, IfBusy if_busy, TimePoint now);
   /// errors   kNotFound; kConflict: it has ended
-  Result<void> cancel(const CommandId& id, Cancelled how, TimePoint now, Effects& effects);
+  Result<Cancelled> cancel(const CommandId& id, Cancelled how, TimePoint now, Effects& effects);
 
   [[nodiscard]] static bool owns(std::uint64_t owner) { return owner >= kFirstOwner; }
   void take(JobOutcome outcome, TimePoint now);

@@ -171,6 +171,13 @@ TEST_CASE_METHOD(CommandsFixture, "a command whose plan cannot be read has faile
   const auto ended = api("command", {{"command", kept.id.value}, {"brief", true}});
   CHECK(ended["state"] == "failed");
   CHECK(ended["finished_at"].is_string());
+  const auto whole = api("command", {{"command", kept.id.value}});
+  CHECK(whole["state"] == "failed");
+  CHECK_THAT(whole["message"].get<std::string>(), Contains("its plan cannot be read"));
+  CHECK(whole["results"].empty());
+  CHECK(std::ranges::any_of(events(), [&](const Json& event) {
+    return event["type"] == "muster.command.finished" && event["data"]["command"] == kept.id.value;
+  }));
   CHECK(store->unfinished_commands().value().empty());
   CHECK(store->operations(kept.id).value().empty());
   CHECK(worker().asked<CreateJob>().empty());
