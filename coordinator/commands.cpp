@@ -8,6 +8,7 @@
 #include "coordinator/claim.h"
 #include "coordinator/contents.h"
 #include "coordinator/must.h"
+#include "coordinator/property_rules.h"
 #include "coordinator/resource_id.h"
 #include "schema/mutation.h"
 #include "schema/subjects.h"
@@ -148,6 +149,7 @@ void Commands::plan(Draft& draft) {
     declared_targets.insert(target.name);
   }
   InventoryView view(s_.store, s_.registry, std::move(declared_targets), agreements_);
+  if (draft.of_claims) view.take_digests();
   PlanClaims claims;
   for (std::size_t i = 0; i < draft.stacks.size(); ++i) {
     auto made = make_plan(draft.stacks[i], draft.mode, view, claims);
@@ -442,6 +444,33 @@ void Commands::revert(TimePoint now) {
   });
 }
 
+/// Names of what cannot be put back without write-only values, of which claims have only digests.
+std::set<std::string> Commands::waits_for_values(const Plan& plan, const Declaration& declaration) {
+  std::set<std::string> waiting;
+  std::map<std::string, PropertyRule> rules;  // by type
+  for (const auto& step : plan.steps) {
+    if (step.action == StepAction::kUnchanged || !step.declared) continue;
+    const auto& resource = declaration.resources[*step.declared];
+    const auto [it, fresh] = rules.try_emplace(step.type);
+    if (fresh) {
+      const auto manifest = s_.registry.latest_manifest(namespace_of(step.type)).second;
+      const auto type = std::ranges::find(manifest->types, step.type, &TypeDescriptor::name);
+      auto parsed = type == manifest->types.end() ? Result<PropertyRule>(Error{}) : property_rules(type->schema);
+      if (parsed) it->second = std::move(*parsed);
+    }
+    const auto patch = Json::parse(step.patch);
+    const bool whole = step.action == StepAction::kCreate || step.action == StepAction::kReplace;
+    for (const auto& pointer : write_only_in(it->second, Json::parse(resource.properties))) {
+      if (std::ranges::find(resource.holes, pointer, &Hole::pointer) != resource.holes.end()) continue;
+      const bool sent = whole || std::ranges::any_of(patch, [&](const Json& change) {
+                          return within(pointer, change.at("path").get_ref<const std::string&>());
+                        });
+      if (sent) waiting.insert(step.name);
+    }
+  }
+  return waiting;
+}
+
 /// False: it cannot be planned yet.
 bool Commands::put_back(const std::string& stack, const std::set<std::string>& names, TimePoint now) {
   if (queued_.size() >= kMaxQueued) return false;
@@ -459,8 +488,16 @@ bool Commands::put_back(const std::string& stack, const std::set<std::string>& n
   if (!draft) return true;
   (*draft)->mode = ApplyMode::kPatch;
   (*draft)->only = names;
+  (*draft)->of_claims = true;
   plan(**draft);
-  // Only the digest of a write-only value is kept: what needs the value itself waits for the user's next apply.
+  if (auto waiting = waits_for_values((*draft)->plan, (*draft)->stacks.front()); !waiting.empty()) {
+    for (const auto& name : waiting) {
+      s_.log.warn("stack={} {} cannot be put back: it has a write-only value, which only the next apply knows", stack,
+                  name);
+    }
+    (*draft)->excluded = std::move(waiting);
+    plan(**draft);
+  }
   if ((*draft)->mistakes.empty() && !(*draft)->plan.empty()) {
     auto command = CommandPlan::of((*draft)->plan, [&](const PlanStep& step) -> const DeclaredResource& {
       return (*draft)->stacks.front().resources[*step.declared];

@@ -29,6 +29,7 @@ struct Draft {
   bool planned = false;
   std::uint64_t planned_at = 0;  // state of the store
   bool nothing = false;          // to do, nor to note
+  bool of_claims = false;        // what is declared is what claims say: of write-only values only digests are known
   Plan plan;
   std::vector<std::size_t> stack_of;  // by step: index into stacks
   std::vector<PlanMistake> mistakes;
@@ -100,6 +101,7 @@ class Commands {
   [[nodiscard]] std::vector<std::string> moved(const CommandPlan& plan) const;
   void add_reordered(const CommandPlan& plan, std::vector<std::string>& said) const;
   void revert(TimePoint now);
+  std::set<std::string> waits_for_values(const Plan& plan, const Declaration& declaration);
   [[nodiscard]] bool put_back(const std::string& stack, const std::set<std::string>& names, TimePoint now);
   CommandId new_id();
   CommandId enqueue(const char* kind, std::vector<std::string> stacks, CommandPlan plan);

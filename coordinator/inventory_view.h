@@ -35,6 +35,8 @@ class InventoryView final : public PlanningView {
   std::optional<Hash128> agreement(RowId row) override;
   void remember(RowId row, const Hash128& agreement) override;
   std::string digest(const std::string& value) override;
+  /// From now on what is declared has digests already where it has write-only values.
+  void take_digests() { digests_given_ = true; }
 
  private:
   Known known_of(const ResourceView& row);
@@ -45,6 +47,7 @@ class InventoryView final : public PlanningView {
   std::map<std::string, std::shared_ptr<const Manifest>> manifests_;  // by namespace
   Agreements& agreements_;
   std::string key_;  // of digests
+  bool digests_given_ = false;
 };
 
 }  // namespace muster

@@ -252,3 +252,62 @@ TEST_CASE_METHOD(DriftFixture, "of drift that is too large for an event only tha
   CHECK_FALSE(data.contains("fields"));
   CHECK(data["name"] == "a");
 }
+
+TEST_CASE_METHOD(DriftFixture, "of write-only values only digests are kept, and none is ever sent for a value") {
+  start_discovered();
+  const auto declared = stack({reverting(box("a", {{"size", 3}, {"login", {{"user", "u"}, {"pin", "1234"}}}})),
+                               reverting(box("b", {{"size", 3}}))});
+  apply(declared);
+  worker().jobs.clear();
+  SECTION("a change goes without it") {
+    edit("a", "size", 9);
+    discover();
+    advance(Millis(2000));
+    CHECK(thing("a")["size"] == 3);
+    CHECK(plan(declared)["nothing"] == true);  // the value counts as sent still
+  }
+  SECTION("what is to be made anew waits for who knows it") {
+    for (const auto* name : {"a", "b"}) system.remove("NS::Box", thing(name)["id"]);
+    discover();
+    advance(Millis(2000));
+    CHECK(thing("a").is_null());
+    CHECK(thing("b")["size"] == 3);
+    CHECK(apply(declared)["state"] == "complete");
+    CHECK(thing("a")["login"]["pin"] == "1234");
+  }
+  SECTION("so does what has lost what the value lay in") {
+    edit("a", "login", nullptr);
+    edit("b", "size", 9);
+    discover();
+    advance(Millis(2000));
+    CHECK(thing("a")["login"].is_null());
+    CHECK(thing("b")["size"] == 3);
+    CHECK(apply(declared)["state"] == "complete");
+    CHECK(thing("a")["login"] == Json{{"user", "u"}, {"pin", "1234"}});
+  }
+  for (const auto& job : worker().jobs) {
+    if (const auto* create = std::get_if<CreateJob>(&job.operation)) {
+      CHECK(create->properties.json.find("digest") == std::string::npos);
+    }
+    if (const auto* update = std::get_if<UpdateJob>(&job.operation)) {
+      CHECK(update->desired.json.find("digest") == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE_METHOD(DriftFixture, "what has a secret is put back with its reference") {
+  start_discovered();
+  auto resource = reverting(box("a", {{"size", 3}, {"password", nullptr}}));
+  resource["holes"] = Json::array({{{"pointer", "/password"}, {"parts", {{{"env", "PG_PASSWORD"}}}}}});
+  apply(stack({resource}));
+  SECTION("changed") {
+    edit("a", "size", 9);
+  }
+  SECTION("made anew") {
+    system.remove("NS::Box", "made-1");
+  }
+  discover();
+  advance(Millis(2000));
+  CHECK(thing("a")["size"] == 3);
+  CHECK(plan(stack({resource}))["nothing"] == true);
+}
