@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
 
+#include "coordinator/claim.h"
 #include "coordinator/execution_work.h"
 #include "coordinator/must.h"
 #include "coordinator/references.h"
@@ -129,19 +130,35 @@ bool Execution::is_to_go(RowId row) {
 
 /// What was asked for in another thing is another object: it may be there, and goes with that.
 void Execution::inherit_key(Work& work) {
-  const auto kept = must(s_.store.unsettled(work.place()));
-  const auto end = kept.find('\n');
-  work.unsettled = !kept.empty();
-  work.inherited_key = kept.substr(0, end);
-  work.asked_in = end == std::string::npos ? std::string() : kept.substr(end + 1);
-  if (work.type != nullptr) {
-    const auto parent = parent_of(work);
-    const auto place = parent ? parent->native_id : std::string();
-    const bool elsewhere = end != std::string::npos && work.asked_in != place;
-    if (elsewhere && !MUSTER_MUTATION("key-of-elsewhere")) work.inherited_key.clear();
-    work.asked_in = place;
+  const auto kept = Unsettled::parse(must(s_.store.unsettled(work.place())));
+  work.asked = kept;
+  work.unsettled = !kept.key.empty();
+  work.inherited_key = kept.key;
+  work.op.uncertain = work.op.uncertain || work.unsettled;
+  if (work.type == nullptr) return;
+  const auto parent = parent_of(work);
+  work.asked = {{}, parent ? parent->native_id : std::string(), hex(hash128(unread_of(work).first))};
+  const bool elsewhere = !kept.values.empty() && kept.place != work.asked.place;
+  if (elsewhere && !MUSTER_MUTATION("key-of-elsewhere")) work.inherited_key.clear();
+  work.old_values = !work.inherited_key.empty() && kept.values != work.asked.values && !unread_of(work).first.empty();
+}
+
+/// What a step declares and nobody can read back, as text; and what is declared without it.
+std::pair<std::string, JsonText> Execution::unread_of(const Work& work) {
+  auto declared = claimed(work.step.claim);
+  if (!declared) return {};
+  std::string unread;
+  auto properties = Json::parse(declared->properties);
+  for (const auto& pointer : write_only_in(rules_of(*work.type), properties)) {
+    auto& value = properties[Json::json_pointer(pointer)];
+    unread += pointer + '=' + std::exchange(value, nullptr).dump() + '\n';
   }
-  work.op.uncertain = work.op.uncertain || !work.inherited_key.empty();
+  DeclaredResource secret;
+  std::ranges::copy_if(declared->holes, std::back_inserter(secret.holes), &Hole::secret);
+  if (!secret.holes.empty()) unread += declared_text(secret);
+  std::erase_if(declared->holes, [](const Hole& hole) { return hole.secret(); });
+  declared->properties = properties.dump();
+  return {std::move(unread), declared_text(*declared)};
 }
 
 Result<void> Execution::locate(Work& work) {
@@ -444,7 +461,8 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
     const bool creating = work.change() == Work::Change::kCreate;
     const bool forgotten = MUSTER_MUTATION("forget-unsettled-key");
     if (creating && state != State::kDone && work.op.uncertain && work.row == 0 && !forgotten) {
-      must(s_.store.set_unsettled(work.place(), work.key() + '\n' + work.asked_in));
+      work.asked.key = work.key();
+      must(s_.store.set_unsettled(work.place(), work.asked.text()));
       unsure_.emplace(work.step.target, work.step.type);
     }
     operation = it->second->op;

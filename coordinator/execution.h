@@ -97,6 +97,7 @@ class Execution {
   /// Whether a step deletes a row, or makes another in its place.
   bool is_to_go(RowId row);
   void inherit_key(Work& work);
+  std::pair<std::string, JsonText> unread_of(const Work& work);
   Result<void> locate(Work& work);
   const PropertyRule& rules_of(const TypeDescriptor& type);
   /// The declared properties, with references to resources filled in and secrets as marked fields.

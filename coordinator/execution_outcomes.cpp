@@ -270,6 +270,7 @@ void Execution::spend_key(Work& work) {
   work.op.request_id.clear();
   work.op.job = {};
   work.inherited_key.clear();
+  work.old_values = false;
   work.told.reset();
   work.reads = 0;
 }
@@ -500,7 +501,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
     must(s_.store.release(old));
     if (state == ResourceState::kMissing) must(s_.store.leave(old, ResourceState::kVanished, "replaced", at));
   }
-  must(s_.store.manage(made.row, {step.stack, step.name, step.claim}));
+  must(s_.store.manage(made.row, {step.stack, step.name, work.old_values ? unread_of(work).second : step.claim}));
   if (work.unsettled) must(s_.store.set_unsettled(work.place(), {}));
   s_.events.emit(work.target.ns, "resource.created", row.id.value, identity(row).text("hash", hex(content)).take());
   work.set_phase(Phase::kConverging);  // it is made: a coordinator that goes on with this must not ask for it again
@@ -554,6 +555,13 @@ void Execution::converge(Work& work, const Json& there, TimePoint now) {
   const auto declared = Json::parse(wanted->json);
   const auto difference = compare(rules_of(*work.type), there, declared, secret);
   if (difference.patch.empty()) {
+    if (work.old_values) {  // the next apply sends them
+      return fail(work, {Errc::kNotStabilized,
+                         "made for an earlier command, and whether its write-only values are those that are declared "
+                         "is not known: apply again",
+                         {},
+                         0});
+    }
     // What has its very row is what was replaced: that had gone by itself.
     const bool replaces = work.step.action == StepAction::kReplace && work.row != work.step.row;
     if (replaces && work.create_first && !work.second_half()) {

@@ -13,6 +13,20 @@
 namespace muster {
 
 /// A step that runs. Shared by the files that implement Execution.
+/// What is kept of a create whose outcome is not known.
+struct Unsettled {
+  std::string key;
+  std::string place;   // native id of what it was to lie in
+  std::string values;  // stands for what it was to have and nobody can read back; empty: not known
+
+  [[nodiscard]] std::string text() const { return nlohmann::json{key, place, values}.dump(); }
+  static Unsettled parse(const std::string& text) {
+    const auto kept = nlohmann::json::parse(text, nullptr, false);
+    if (!kept.is_array() || kept.size() != 3) return {text, {}, {}};  // of an older version
+    return {kept[0], kept[1], kept[2]};
+  }
+};
+
 struct Execution::Work {
   enum class Change : std::uint8_t { kCreate, kUpdate, kDelete };
 
@@ -68,7 +82,8 @@ struct Execution::Work {
   TimePoint deadline;
   JobId job;                  // under way
   std::string inherited_key;  // of a create of an earlier command that nobody knows the outcome of
-  std::string asked_in;       // native id of what it is created in
+  Unsettled asked;            // as it is kept where its outcome stays unknown
+  bool old_values = false;    // it may have been made with other write-only values than are declared
   bool unsettled = false;     // the key of an earlier create is kept, whether this one inherits it or not
   int tries = 0;              // of a change whose outcome is not known, or that conflicted
   int reads = 0;              // that did not show what was wanted

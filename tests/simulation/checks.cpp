@@ -527,7 +527,8 @@ Fleet::Fault Fleet::check_marks() {
       if (!declared.value("holes", Json::array()).empty() || declared.value("on_drift", "") == "observe") return;
       const auto wanted = declared.value("properties", Json::object());
       const bool same = std::ranges::all_of(wanted.items(), [&](const auto& property) {
-        return property.value().is_null() || there.value(property.key(), Json()) == property.value();
+        return property.value().is_null() || property.key() == "note" ||
+               there.value(property.key(), Json()) == property.value();
       });
       if (row.drifted != same || fault) return;
       fault = fmt::format("{} is {}marked as drifted: {} of {}", row.native_id, same ? "" : "not ", row.properties,
@@ -557,7 +558,9 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
     there[name] = &thing->second;
     if (resource.contains("parent")) inside[name] = resource["parent"];
     for (const auto& [property, value] : resource["properties"].items()) {
-      if (!value.is_null() && thing->second.properties.value(property, Json()) != value) {
+      const auto is = property == "note" ? Json(thing->second.note) : thing->second.properties.value(property, Json());
+      if (property == "note" && is != value) return id + " has the note " + is.dump() + " of " + resource.dump();
+      if (!value.is_null() && is != value) {
         return id + " is declared as " + resource.dump() + " and is " + thing->second.properties.dump();
       }
     }

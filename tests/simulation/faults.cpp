@@ -83,6 +83,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("second-target", faults.second_target);
   part("depth", faults.depth);
   part("nesting", faults.nesting);
+  part("notes", faults.notes);
   part("settings", faults.settings);
   return there;
 }

@@ -42,6 +42,7 @@ struct Faults {
   int second_target = 0;        // 1: the cloud is looked at through another target, too
   int depth = 0;                // 1: things lie in things that lie in others
   int nesting = 0;              // 1: some of what commands make lies in other things that they make
+  int notes = 0;                // 1: some of what commands make has a value that is never read back
   int settings = 0;             // times in which the coordinator is started with another configuration
 };
 
@@ -95,7 +96,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
 Plan plan_faults(const Faults& faults, TimePoint now, Random& random);
 void plan_later_faults(const Faults& faults, TimePoint now, Random& random, Plan& plan);
 /// Names of the parts that they are.
-inline const std::set<std::string> kLaterFaults{"renames",       "successors", "filters", "narrow-looks",
-                                                "second-target", "depth",      "nesting", "settings"};
+inline const std::set<std::string> kLaterFaults{"renames", "successors", "filters", "narrow-looks", "second-target",
+                                                "depth",   "nesting",    "notes",   "settings"};
 
 }  // namespace muster::sim

@@ -73,6 +73,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   faults_.second_target = SeededRandom(seed ^ 0x5EC0DU).below(4) == 0 ? 1 : 0;
   if (settings_.below(4) == 0) faults_.settings = 1 + static_cast<int>(settings_.below(3));
   faults_.depth = deep ? 1 : 0;
+  faults_.notes = SeededRandom(seed ^ 0x2017EU).below(4) == 0 ? 1 : 0;
   faults_.nesting = SeededRandom(seed ^ 0x4E57U).below(3) == 0 ? 1 : 0;
   parts_ = leave_out(faults_, without);
   if (faults_.second_target == 0) usual_.targets.pop_back();
@@ -86,6 +87,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
     objects_.nest();
     add_children(wishes_, wishing);
   }
+  if (faults_.notes > 0) add_notes(wishes_, wishing);
 
   std::vector<Wish> kept;
   for (std::size_t i = 0; i < wishes_.size(); ++i) {

@@ -10,10 +10,12 @@ namespace {
 
 constexpr const char* kObjectSchema = R"({"type":"object","properties":{
   "name":{"type":"string","x-muster-create-only":true},"size":{"type":"integer"},"link":{"type":"string"},
-  "kind":{"type":"string","x-muster-create-only":true},"id":{"type":"string","readOnly":true}}})";
+  "kind":{"type":"string","x-muster-create-only":true},"note":{"type":"string","writeOnly":true},
+  "id":{"type":"string","readOnly":true}}})";
 constexpr const char* kNamedSchema = R"({"type":"object","x-muster-identity":["name"],"properties":{
   "name":{"type":"string","x-muster-create-only":true},"size":{"type":"integer"},"link":{"type":"string"},
-  "kind":{"type":"string","x-muster-create-only":true},"id":{"type":"string","readOnly":true}}})";
+  "kind":{"type":"string","x-muster-create-only":true},"note":{"type":"string","writeOnly":true},
+  "id":{"type":"string","readOnly":true}}})";
 
 }  // namespace
 
@@ -30,6 +32,13 @@ void Objects::book(Entry entry, const Host& host) {
   const auto [act, first] = acts_.emplace(entry.key, entry.act);
   if (!first && act->second != entry.act && !fault_) fault_ = "one key for two kinds of changes: " + entry.key;
   books_.push_back(std::move(entry));
+}
+
+std::string Objects::take_note(Json& properties) {
+  auto note = properties.value("note", "");
+  properties.erase("note");
+  if (note.starts_with("digest:") && !fault_) fault_ = "a digest is sent for a write-only value: " + properties.dump();
+  return note;
 }
 
 void Objects::die(Host& host, bool kept) {
@@ -111,6 +120,7 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
   Object object{request.properties, "uid-" + serial, child ? request.parent->native_id : std::string(),
                 request.idempotency_key, clock_.now()};
   object.properties["id"] = id;
+  object.note = take_note(object.properties);
   const auto link = request.properties.value("link", "");
   if (!link.empty() && !ever("SIM::Object", link) && !ever("SIM::Named", link) && !fault_) {
     fault_ = name + " was made to refer to nothing";
@@ -154,6 +164,7 @@ Result<Mutation> Objects::update(const UpdateRequest& request, Host& host) {
   book({Entry::Act::kUpdate, request.idempotency_key, request.type, request.native_id, object.properties["name"], {}},
        host);
   object.properties = request.desired;
+  if (object.properties.contains("note")) object.note = take_note(object.properties);
   object.properties["id"] = request.native_id;
   if (request.type == "SIM::Object" && happens(faults_.progress)) {
     return answer(begin(request.type, request.native_id, {}), host);

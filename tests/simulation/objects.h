@@ -43,6 +43,7 @@ class Objects {
     std::string parent;  // native id of the object that a child lies in
     std::string key;     // of the create that made it
     TimePoint ready_at;  // not seen before
+    std::string note;    // write-only
   };
   /// A change that was made.
   struct Entry {
@@ -105,6 +106,8 @@ class Objects {
   [[nodiscard]] std::optional<Error> trouble(Host& host);
   /// The answer of what was done, if it is one.
   [[nodiscard]] Result<Mutation> answer(Mutation done, Host& host);
+  /// Takes what is write-only out of properties.
+  std::string take_note(Json& properties);
   void die(Host& host, bool kept);
   void book(Entry entry, const Host& host);
   /// What lies in an object that is no more.

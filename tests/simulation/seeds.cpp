@@ -84,7 +84,7 @@ std::string failure_line(std::uint64_t seed, const Names& without, const std::st
 }
 
 const std::vector<Regression>& regressions() {
-  static const Names kFlat{"depth", "nesting"};  // what they show was found without these
+  static const Names kFlat{"depth", "nesting", "notes"};  // what they show was found without these
   static const std::vector<Regression> kAll{
       {"an answer is given before what another request wrote is durable", 784, kLaterFaults},
       {"two rows of one name: what is missing is made again and again", 2777, kLaterFaults},
@@ -107,6 +107,8 @@ const std::vector<Regression>& regressions() {
       {"what was asked for in one thing is taken for what is declared in another", 49, {}},
       {"what was seen in a thing before it was deleted is listed again", 362, {}},
       {"what is to lie elsewhere holds up what becomes of the thing that it lies in", 453, {}},
+      {"a digest is put back for the value that it stands for", 156, {}},
+      {"what an earlier command made has other write-only values than are declared", 1563, {}},
   };
   return kAll;
 }

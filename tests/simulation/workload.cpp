@@ -91,6 +91,15 @@ void add_children(std::vector<Wish>& wishes, Random& random) {
   }
 }
 
+void add_notes(std::vector<Wish>& wishes, Random& random) {
+  for (auto& wish : wishes) {
+    if (wish.kind != Wish::Kind::kApply) continue;
+    for (auto& resource : wish.request["stacks"][0]["resources"]) {
+      if (random.below(2) == 0) resource["properties"]["note"] = "note-" + std::to_string(random.below(3));
+    }
+  }
+}
+
 std::vector<Wish> draw_wishes(Random& random) {
   std::vector<Wish> wishes;
   const auto count = random.below(10);

@@ -22,6 +22,8 @@ struct Wish {
 
 /// What users want of the fleet, drawn from a seed: declarations of two stacks, again and again in other forms.
 /// A stack's names have lasting types; the name in a resource's properties says which stack and name it is of.
+/// Gives some resources a write-only value.
+void add_notes(std::vector<Wish>& wishes, Random& random);
 std::vector<Wish> draw_wishes(Random& random);
 /// Declares children in some of the objects that are wished for.
 void add_children(std::vector<Wish>& wishes, Random& random);
