@@ -44,6 +44,8 @@ constexpr Millis kFreed{1};  // how often it is looked whether the library has l
 // Between two log lines that say why there is no connection, when it is the same reason.
 constexpr std::chrono::seconds kRefusedEvery{30};
 
+constexpr std::size_t kMaxServers = 32;  // configured or learned
+
 constexpr int kAuthTries = 4;  // the library drops one NKey signature in 256
 constexpr std::int64_t kLibraryCloseMillis = 5000;
 
@@ -147,11 +149,16 @@ void NatsBus::State::adopt(std::unique_ptr<NatsLink> opened) {
   log->info("bus connected url={} connections={}", redact_url(options.url), connections);
 }
 
-/// Of the connection that was lost: a cluster tells all the while who has joined and left it.
+/// Of the connection that was lost: a cluster tells all the while who has joined and left it. It tells only of servers
+/// that the connection did not begin with, so those of before stay.
 void NatsBus::State::learn_servers() {
-  servers = split_servers(options.url);
   const std::string first = servers.front();
-  for (const std::string& found : link->discovered_servers()) servers.push_back(with_credentials_of(first, found));
+  for (const std::string& found : link->discovered_servers()) {
+    auto server = with_credentials_of(first, found);
+    if (servers.size() < kMaxServers && std::ranges::find(servers, server) == servers.end()) {
+      servers.push_back(std::move(server));
+    }
+  }
 }
 
 /// A missing permission would go unnoticed otherwise: the server drops what is not allowed.
