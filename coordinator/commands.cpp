@@ -1,6 +1,7 @@
 #include "coordinator/commands.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
@@ -326,7 +327,12 @@ void Commands::add_reordered(const CommandPlan& plan, std::vector<std::string>& 
     if (step.action == StepAction::kDelete) named.emplace(std::pair(step.stack, declared_name(step.name)), i);
   }
   std::map<std::size_t, std::vector<std::size_t>> uses;  // of those
+  std::unordered_map<RowId, std::size_t> rows;
+  for (const auto& [place, step] : named) rows.emplace(plan.steps[step].row, step);
   for (const auto& [place, user] : named) {
+    const auto record = must(s_.store.one(plan.steps[user].row));
+    const auto around = record ? rows.find(record->parent) : rows.end();
+    if (around != rows.end() && plan.steps[around->second].stack == place.first) uses[user].push_back(around->second);
     const auto claim = must(s_.store.claim(plan.steps[user].row));
     const auto declared = claim ? claimed(claim->declared) : std::nullopt;
     for (const auto& need : declared ? declared->needs() : std::set<std::string>()) {
@@ -498,14 +504,19 @@ bool Commands::put_back(const std::string& stack, const std::set<std::string>& n
     (*draft)->excluded = std::move(waiting);
     plan(**draft);
   }
-  if ((*draft)->mistakes.empty() && !(*draft)->plan.empty()) {
+  const auto mistakes = (*draft)->mistakes;
+  for (const auto& mistake : mistakes) {
+    s_.log.warn("stack={} cannot be put back: {}: {}", stack, mistake.resource, mistake.message);
+    (*draft)->excluded.insert(mistake.resource);
+  }
+  if (!mistakes.empty()) plan(**draft);  // the others can
+  const bool others_can = std::ranges::all_of(
+      (*draft)->mistakes, [&](const PlanMistake& mistake) { return (*draft)->excluded.contains(mistake.resource); });
+  if (others_can && !(*draft)->plan.empty()) {
     auto command = CommandPlan::of((*draft)->plan, [&](const PlanStep& step) -> const DeclaredResource& {
       return (*draft)->stacks.front().resources[*step.declared];
     });
     enqueue("drift", {stack}, std::move(command));
-  }
-  for (const auto& mistake : (*draft)->mistakes) {
-    s_.log.warn("stack={} cannot be put back: {}: {}", stack, mistake.resource, mistake.message);
   }
   draft_bytes_ -= (*draft)->bytes;
   drafts_.erase(std::string((*draft)->id));

@@ -36,7 +36,7 @@ Execution::Execution(CommandServices services, CommandRow row, CommandPlan plan,
   dependents_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto& step = plan_.steps[i];
-    steps_by_name_[{step.stack, step.name}] = i;
+    if (step.action == StepAction::kDelete || step.action == StepAction::kReplace) to_go_.insert(step.row);
     open_[i] = step.after.size();
     for (const auto before : step.after) dependents_[before].push_back(i);
     if (step.action != StepAction::kDelete) ++others_left_;
@@ -118,14 +118,6 @@ RowId Execution::row_of(const Work& work) {
     if (row.type == work.step.type) found = row.row;
   }));
   return found;
-}
-
-bool Execution::is_to_go(RowId row) {
-  const auto claim = must(s_.store.claim(row)).value_or(Claim{});
-  const auto found = steps_by_name_.find({claim.stack, claim.name});
-  if (found == steps_by_name_.end()) return false;
-  const auto& step = plan_.steps[found->second];
-  return step.row == row && (step.action == StepAction::kDelete || step.action == StepAction::kReplace);
 }
 
 /// What was asked for in another thing is another object: it may be there, and goes with that.

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <spdlog/fwd.h>
@@ -94,8 +95,6 @@ class Execution {
 
   /// Finds the step's target and type, or why nothing can be done there.
   RowId row_of(const Work& work);
-  /// Whether a step deletes a row, or makes another in its place.
-  bool is_to_go(RowId row);
   void inherit_key(Work& work);
   std::pair<std::string, JsonText> unread_of(const Work& work);
   Result<void> locate(Work& work);
@@ -164,7 +163,7 @@ class Execution {
   std::unordered_map<JobId, std::size_t> jobs_;
   std::map<std::string, PropertyRule> rules_;       // by type
   std::map<std::string, UnreadProperties> unread_;  // likewise
-  std::map<std::pair<std::string, std::string>, std::size_t> steps_by_name_;
+  std::unordered_set<RowId> to_go_;                 // rows that steps delete, or make anew
   TimePoint advanced_at_;
   TimePoint next_progress_;
   JsonText last_progress_;

@@ -164,7 +164,7 @@ void Execution::gone(Work& work) {
 std::optional<Error> Execution::held_by(const Work& work) {
   std::optional<Error> held;
   each_within(s_.store, work.step.row, outlives(work), [&](const ResourceRecord& inner) {
-    if (held || !inner.managed || is_to_go(inner.row) || MUSTER_MUTATION("contents-ignored")) return;
+    if (held || !inner.managed || to_go_.contains(inner.row) || MUSTER_MUTATION("contents-ignored")) return;
     const auto claim = must(s_.store.claim(inner.row)).value_or(Claim{});
     held = Error{Errc::kConflict,
                  std::string(inner.native_id) + " lies in it, and is resource " + claim.name + " of stack " +
@@ -287,6 +287,7 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
     const auto* item = std::get_if<Item>(&answer);
     const bool another = item != nullptr && !work.uid.empty() && !item->uid.empty() && item->uid != work.uid;
     if (item == nullptr || another) return deleted(work, now);
+    if (const auto held = held_by(work)) return fail(work, *held);
     const bool guarded = work.precondition != Precondition{};  // not after a restart: then it is looked at first
     return again(work, guarded ? Phase::kDeleting : Phase::kReading,
                  {Errc::kNotStabilized, "it is there still after it was deleted", {}, 0}, now);
@@ -610,7 +611,7 @@ void Execution::deleted(Work& work, TimePoint now) {
     each_within(s_.store, step.row, outlives(work), [&](const ResourceRecord& child) {
       s_.writes.begin(child.scan, child.native_id);  // what was seen of it before is no news
       s_.writes.end(child.scan, child.native_id);
-      if (child.managed && !is_to_go(child.row)) s_.drift.gone(child);
+      if (child.managed && !to_go_.contains(child.row)) s_.drift.gone(child);
       leave(child, "parent", "resource.vanished");
     });
     must(s_.store.release(step.row));

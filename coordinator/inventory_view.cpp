@@ -76,6 +76,7 @@ PlanningView::Known InventoryView::known_of(const ResourceView& row) {
   known.native_id = row.native_id;
   known.managed = row.managed;
   known.state = row.state;
+  known.parent = row.parent;
   known.properties = row.properties;
   known.content = hash128(row.properties);
   if (!row.managed) return known;

@@ -283,7 +283,9 @@ class Planner {
 
   void add(Node& node, PlanStep step) {
     node.step = result_.plan.steps.size();
-    if (step.action == StepAction::kReplace) replaced_.emplace(step.row, *node.step);
+    if (step.action == StepAction::kReplace) {
+      view_.each_within(step.row, [&](const auto& inner) { taken_along_[inner.row] = *node.step; });
+    }
     result_.plan.steps.push_back(std::move(step));
   }
 
@@ -292,10 +294,17 @@ class Planner {
   [[nodiscard]] std::optional<Hash128> agreement_of(const Node& node, const TypeRules& rules) const {
     const auto* const known = node.known;
     if (!node.says_so || known->stack != declaration_.stack || known->state == ResourceState::kMissing ||
-        replaced_.contains(known->parent)) {
+        taken_along_.contains(known->row)) {
       return std::nullopt;
     }
     std::string all = hex(hash128(node.claim)) + hex(rules.schema_hash) + hex(known->content);
+    if (known->parent != 0) {  // where it lies, and where what it names is
+      all += std::to_string(known->parent);
+      for (const auto& need : node.needs) {
+        const auto* const other = nodes_[by_name_.at(need)].known;
+        all += ' ' + std::to_string(other == nullptr ? 0 : other->row);
+      }
+    }
     for (const auto& hole : node.resource->holes) {
       for (const auto& part : hole.parts) {
         if (part.kind != TextPart::Kind::kResource) continue;
@@ -402,8 +411,7 @@ class Planner {
     for (const auto& pointer : unknown) unknown_value(difference, rules, resource, known, pointer);
     unread_values(difference, rules, resource, known, declared);
     step.patch = difference.patch.dump();
-    const auto around = replaced_.find(known.parent);
-    if (around != replaced_.end() && rules.type->contained) {
+    if (const auto around = taken_along_.find(known.row); around != taken_along_.end()) {
       step.with = around->second;
       if (std::ranges::find(step.after, *step.with) == step.after.end()) step.after.push_back(*step.with);
     }
@@ -444,8 +452,9 @@ class Planner {
       }
     }
     const auto before = resource.parent.empty() ? std::nullopt : claimed(known.declared);
-    if (!before || before->parent == resource.parent) return {};
-    const auto* const place = nodes_[by_name_.at(resource.parent)].known;
+    const auto& node = nodes_[resource.parent.empty() ? 0 : by_name_.at(resource.parent)];
+    if (!before || before->parent == resource.parent || node.resource->type != rules.type->parent) return {};
+    const auto* const place = node.known;
     if (place != nullptr && place->row == known.parent) return {};
     step.moves = true;
     return "is to lie in " + resource.parent;
@@ -539,7 +548,7 @@ class Planner {
   std::unordered_map<std::string, std::size_t> by_name_;
   std::multimap<std::string, PlanningView::Known> stack_;  // managed rows of the stack, by name
   std::deque<PlanningView::Known> found_;                  // rows that are adopted by their ids
-  std::unordered_map<RowId, std::size_t> replaced_;        // steps of what is made anew, by row
+  std::unordered_map<RowId, std::size_t> taken_along_;     // by row: the step that makes anew what it lies in
   std::set<RowId> taken_;                                  // rows of declared resources, also under a new name
   std::map<std::string, TypeRules> types_;
   std::map<std::pair<std::string, std::string>, IdentityIndex> indexes_;

@@ -346,6 +346,11 @@ void Run::observe_unknown(TargetRun& target, Scan& scan, const Item& item, RowId
 
 void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
                       const Hash128& content) {
+  if (parent != 0 && !s_.writes.empty()) {  // what was seen in a thing before a command deleted it has gone with it
+    const auto place = must(s_.store.one(parent));
+    const bool there = place && (place->state == ResourceState::kPresent || place->state == ResourceState::kStale);
+    if (!there && (!place || s_.writes.knows(place->scan, place->native_id))) return;
+  }
   const auto label = label_of(target, scan, text, item.native_id);
   const auto made = must(s_.store.insert({scan.row.id, item.native_id, item.uid, label, text, content, parent,
                                           s_.clock.wall(), !s_.writes.knows(scan.row.id, item.native_id)}));

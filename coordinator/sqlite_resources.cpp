@@ -51,6 +51,7 @@ void read_view(const sqlite::Rows& rows, std::uint16_t fleet, ResourceView& view
   view.properties = rows.text(kProperties);
   view.parent_type = rows.text(kParentType);
   view.parent_native_id = rows.text(kParentNativeId);
+  view.parent = rows.integer(kParent);
   view.first_seen = rows.time(kFirstSeen);
   view.last_seen = rows.time(kLastSeen);
   view.changed_at = rows.time(kChangedAt);
@@ -267,7 +268,6 @@ Result<std::optional<ResourceRecord>> SqliteStore::one(RowId row) {
     found.emplace();
     read_view(rows, fleet_mark_, *found);
     found->scan = rows.integer(kScan);
-    found->parent = rows.integer(kParent);
     own(*found);
   }
   if (auto done = rows.result(); !done) return done.error();

@@ -104,6 +104,7 @@ struct ResourceView {
   bool drifted = false;
   std::string_view properties;
   std::string_view parent_type, parent_native_id;  // empty: none
+  RowId parent = 0;
   WallTime first_seen, last_seen, changed_at;
   std::uint64_t version = 1;
 };
@@ -113,7 +114,6 @@ struct ResourceRecord : ResourceView {
   ResourceRecord(ResourceRecord&&) noexcept = default;
   ResourceRecord& operator=(ResourceRecord&&) noexcept = default;
   RowId scan = 0;
-  RowId parent = 0;
   std::vector<std::string> storage;  // what the views point into
 };
 

@@ -34,6 +34,7 @@ class WriteLog {
   [[nodiscard]] bool knows(RowId scan, std::string_view native_id) const {
     return !entries_.empty() && entries_.contains(key(scan, native_id));
   }
+  [[nodiscard]] bool empty() const { return entries_.empty(); }
   /// No observation is under way: what has been written is of no more interest.
   void forget() {
     std::erase_if(entries_, [](const auto& entry) { return entry.second.in_flight == 0; });

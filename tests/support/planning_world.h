@@ -83,7 +83,7 @@ class World : public PlanningView {
   bool has_target(const std::string& name) override { return name == "main"; }
   void each_within(RowId row, const std::function<void(const Known&)>& sink) override {
     for (const auto& known : rows) {
-      if (known.parent != row) continue;
+      if (known.parent != row || !types.at(known.type).contained) continue;
       sink(known);
       each_within(known.row, sink);
     }

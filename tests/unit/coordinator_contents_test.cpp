@@ -198,3 +198,90 @@ TEST_CASE_METHOD(ContentsFixture, "a thing is not deleted with what was made in 
   CHECK_THAT(message_of(ended, "a"), Contains("inside lies in it, and is resource b of stack other"));
   CHECK(count() == 1);
 }
+
+TEST_CASE_METHOD(ContentsFixture, "what is renamed and moved in its file moves") {
+  start_discovered();
+  REQUIRE(apply(stack({item("b", "a"), box("a"), box("q")}))["state"] == "complete");
+  auto renamed = item("b", "q");
+  renamed["name"] = "c";
+  const auto moved = stack({renamed, box("a"), box("q")});
+  CHECK(apply(moved)["state"] == "complete");
+  CHECK(places("b") == Strings{id_of("q")});
+  CHECK(plan(moved)["nothing"] == true);
+}
+
+TEST_CASE_METHOD(ContentsFixture, "a thing that uses what lies in it can be destroyed") {
+  start_discovered();
+  REQUIRE(apply(stack({item("b", "a"), box("a")}))["state"] == "complete");
+  auto loose = item("b", "");
+  loose.erase("parent");
+  auto outer = box("a");
+  outer["after"] = {"b"};
+  REQUIRE(apply(stack({loose, outer}))["state"] == "complete");
+  CHECK(apply(stack({}, "destroy"))["state"] == "complete");
+  CHECK(count() == 0);
+}
+
+TEST_CASE_METHOD(ContentsFixture, "what cannot be put back holds up nothing else") {
+  start_discovered();
+  auto outer = box("a", {{"kind", "x"}}), other = box("r", {{"size", 1}});
+  for (auto* each : {&outer, &other}) (*each)["on_drift"] = "revert";
+  REQUIRE(apply(stack({outer, other}))["state"] == "complete");
+  system.add("NS::Item", {.id = "inside", .properties = R"({"name":"b"})", .parent = id_of("a")});
+  discover();
+  auto theirs = item("b", "");
+  theirs.erase("parent");
+  const Json request{{"stacks", {{{"stack", "other"}, {"resources", {theirs}}}}}, {"mode", "reconcile"}};
+  REQUIRE(apply(request)["state"] == "complete");
+  edit("a", "kind", "y");
+  edit("r", "size", 2);
+  discover();
+  advance(Millis(3000));
+  CHECK(thing("r")["size"] == 1);
+  CHECK(thing("a")["kind"] == "y");
+}
+
+TEST_CASE_METHOD(ContentsFixture, "nothing is deleted once more with what was made in it meanwhile") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  system.add("NS::Item", {.id = "inside", .properties = R"({"name":"b"})", .parent = "made-1"});
+  discover();
+  worker().on_go = [](const Job& job) -> FakeWorker::Behaviour {
+    if (job.type == "NS::Box") return Error{Errc::kInternalFailure, "a fault", {}, 0};
+    return {};
+  };
+  worker().on_job = [this](const Job& job) -> FakeWorker::Behaviour {
+    const bool settles = std::holds_alternative<ReadJob>(job.operation) && job.type == "NS::Box";
+    if (settles && !worker().asked<DeleteJob>().empty()) return FakeWorker::Hold{};
+    return {};
+  };
+  const auto destroy = begin(stack({}, "destroy"));
+  advance(Millis(1000));
+  REQUIRE(worker().asked<DeleteJob>().size() == 1);
+  worker().on_go = {};
+  auto theirs = item("b", "");
+  theirs.erase("parent");
+  const Json request{{"stacks", {{{"stack", "other"}, {"resources", {theirs}}}}}, {"mode", "reconcile"}};
+  REQUIRE(apply(request)["state"] == "complete");
+  worker().on_job = {};
+  worker().release();
+  CHECK(result_of(end_of(destroy), "a") == "failed CONFLICT");
+  CHECK(system.things["NS::Item"].size() == 1);
+}
+
+TEST_CASE_METHOD(ContentsFixture, "what was listed first in a thing that has been deleted since is not discovered") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  system.add("NS::Item", {.id = "inside", .parent = "made-1"});
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const bool looks = job.type == "NS::Item" && std::holds_alternative<ListJob>(job.operation);
+    return looks ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
+  };
+  api("discover");
+  advance(Millis(200));
+  REQUIRE(apply(stack({}))["state"] == "complete");
+  worker().on_job = {};
+  worker().release();
+  finish_runs();
+  CHECK(listed("NS::Item").empty());
+}

@@ -170,3 +170,33 @@ TEST_CASE("what is to lie elsewhere does not hold up what becomes of the thing t
     CHECK(actions(result.plan) == Strings{"create other", "replace schema", "replace table", "delete app"});
   }
 }
+
+TEST_CASE("what lies in a thing goes with it whatever is in between, and where it was found by its identity") {
+  Nested world;
+  world.rows[1].managed = false;  // the schema that each database has
+  auto literal = table();
+  literal.parent.clear();
+  literal.after = {"app"};
+  world.manage(world.rows[2], literal);
+  const auto result = world.plan({literal, app("LATIN1")});
+  REQUIRE(messages(result).empty());
+  CHECK(actions(result.plan) == Strings{"replace app", "replace table"});
+  CHECK(step_of(result.plan, "app").reason == "cannot be changed in place: /encoding; 1 more goes with it");
+  SECTION("a parent of another type says nothing of where it lies") {
+    auto named = literal;
+    named.parent = "app";
+    CHECK(step_of(world.plan({named, app()}).plan, "table").action == StepAction::kUnchanged);
+  }
+}
+
+TEST_CASE("what was found to be as declared is looked at again when something else is where it lies") {
+  Nested world;
+  REQUIRE(world.plan({table(), schema(), app()}).mistakes.empty());  // remembered
+  auto old = app();
+  old.name = "app (replaced)";
+  world.manage(world.rows[0], old);
+  world.manage(world.add("PG::Database", "app-2", Json::parse(app().properties)), app());
+  const auto result = world.plan({table(), schema(), app()});
+  REQUIRE(messages(result).empty());
+  CHECK(actions(result.plan) == Strings{"unchanged app", "replace schema", "replace table", "delete app (replaced)"});
+}
