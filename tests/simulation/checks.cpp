@@ -559,6 +559,7 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
     if (resource.contains("parent")) inside[name] = resource["parent"];
     for (const auto& [property, value] : resource["properties"].items()) {
       const auto is = property == "note" ? Json(thing->second.note) : thing->second.properties.value(property, Json());
+      if (property == "note" && faults_.liars > 0) continue;  // that it was sent is all that anybody can know
       if (property == "note" && is != value) return id + " has the note " + is.dump() + " of " + resource.dump();
       if (!value.is_null() && is != value) {
         return id + " is declared as " + resource.dump() + " and is " + thing->second.properties.dump();

@@ -117,8 +117,8 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
   }
   const auto serial = std::to_string(++serial_);
   const auto id = named ? name : (child ? "c-" : "o-") + serial;
-  Object object{request.properties, "uid-" + serial, child ? request.parent->native_id : std::string(),
-                request.idempotency_key, clock_.now()};
+  Object object{request.properties,      "uid-" + serial, child ? request.parent->native_id : std::string(),
+                request.idempotency_key, clock_.now(),    {}};
   object.properties["id"] = id;
   object.note = take_note(object.properties);
   const auto link = request.properties.value("link", "");
