@@ -120,39 +120,6 @@ RowId Execution::row_of(const Work& work) {
   return found;
 }
 
-/// What was asked for in another thing is another object: it may be there, and goes with that.
-void Execution::inherit_key(Work& work) {
-  const auto kept = Unsettled::parse(must(s_.store.unsettled(work.place())));
-  work.asked = kept;
-  work.unsettled = !kept.key.empty();
-  work.inherited_key = kept.key;
-  work.op.uncertain = work.op.uncertain || work.unsettled;
-  if (work.type == nullptr) return;
-  const auto parent = parent_of(work);
-  work.asked = {{}, parent ? parent->native_id : std::string(), hex(hash128(unread_of(work).first))};
-  const bool elsewhere = !kept.values.empty() && kept.place != work.asked.place;
-  if (elsewhere && !MUSTER_MUTATION("key-of-elsewhere")) work.inherited_key.clear();
-  work.old_values = !work.inherited_key.empty() && kept.values != work.asked.values && !unread_of(work).first.empty();
-}
-
-/// What a step declares and nobody can read back, as text; and what is declared without it.
-std::pair<std::string, JsonText> Execution::unread_of(const Work& work) {
-  auto declared = claimed(work.step.claim);
-  if (!declared) return {};
-  std::string unread;
-  auto properties = Json::parse(declared->properties);
-  for (const auto& pointer : write_only_in(rules_of(*work.type), properties)) {
-    auto& value = properties[Json::json_pointer(pointer)];
-    unread += pointer + '=' + std::exchange(value, nullptr).dump() + '\n';
-  }
-  DeclaredResource secret;
-  std::ranges::copy_if(declared->holes, std::back_inserter(secret.holes), &Hole::secret);
-  if (!secret.holes.empty()) unread += declared_text(secret);
-  std::erase_if(declared->holes, [](const Hole& hole) { return hole.secret(); });
-  declared->properties = properties.dump();
-  return {std::move(unread), declared_text(*declared)};
-}
-
 Result<void> Execution::locate(Work& work) {
   const auto& step = work.step;
   const auto row = step.row != 0 ? must(s_.store.one(step.row)) : std::nullopt;
@@ -453,8 +420,7 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
     const bool creating = work.change() == Work::Change::kCreate;
     const bool forgotten = MUSTER_MUTATION("forget-unsettled-key");
     if (creating && state != State::kDone && work.op.uncertain && work.row == 0 && !forgotten) {
-      work.asked.key = work.key();
-      must(s_.store.set_unsettled(work.place(), work.asked.text()));
+      leave_key(work);
       unsure_.emplace(work.step.target, work.step.type);
     }
     operation = it->second->op;

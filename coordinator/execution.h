@@ -95,8 +95,6 @@ class Execution {
 
   /// Finds the step's target and type, or why nothing can be done there.
   RowId row_of(const Work& work);
-  void inherit_key(Work& work);
-  std::pair<std::string, JsonText> unread_of(const Work& work);
   Result<void> locate(Work& work);
   const PropertyRule& rules_of(const TypeDescriptor& type);
   /// The declared properties, with references to resources filled in and secrets as marked fields.
@@ -111,9 +109,18 @@ class Execution {
   void begin_write(Work& work);
   void end_write(Work& work);
 
-  // execution_outcomes.cpp: what answers mean
+  // execution_keys.cpp: creates whose outcome is not known
+  void inherit_key(Work& work);
+  void leave_key(Work& work);
+  std::pair<std::string, JsonText> unread_of(const Work& work);
+  void spend_key(Work& work);
+
+  // execution_deletions.cpp: what goes with what is deleted
   std::optional<Error> held_by(const Work& work);
   static std::function<bool(std::string_view)> outlives(const Work& work);
+  void deleted(Work& work, TimePoint now);
+
+  // execution_outcomes.cpp: what answers mean
   void take_reading(Work& work, const ReadItem& answer, TimePoint now);
   void take_change(Work& work, JobResult result, bool uncertain, TimePoint now);
   void take_failure(Work& work, const Error& error, TimePoint now);
@@ -132,10 +139,8 @@ class Execution {
   void created(Work& work, const Item& item, TimePoint now);
   void rename_replaced(RowId row);
   void updated(Work& work, const Item& item, TimePoint now);
-  void deleted(Work& work, TimePoint now);
   void gone(Work& work);
   std::optional<Error> lost_row(const CommandStep& step);
-  void spend_key(Work& work);
   [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);
   static Error unconfirmed(const Work& work, const Error& why);
   void converge(Work& work, const nlohmann::json& there, TimePoint now);
