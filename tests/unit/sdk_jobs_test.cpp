@@ -56,6 +56,20 @@ TEST_CASE("a job that takes longer is accepted within 100 ms") {
   CHECK(worker.count<JobResult>("a") == 1);
 }
 
+TEST_CASE("a job that has ended keeps nobody awake") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin, 2);
+  worker.start_accepted();
+  const auto idle = worker.core().next_due();
+  worker.send_to_pool(worker.job("a"));
+  worker.advance(Millis{10});
+  worker.send_to_pool(worker.job("b"));
+  worker.run_one();
+  CHECK(worker.core().next_due() == worker.now() + Millis{50});  // the other one is to be accepted
+  worker.run_one();
+  CHECK(worker.core().next_due() == idle);
+}
+
 TEST_CASE("without a free slot the answer is busy at once") {
   const ThingsPlugin plugin;
   WorkerHarness worker(plugin, 2);

@@ -464,6 +464,7 @@ void WorkerCore::complete(const Token& token, Outcome outcome, TimePoint now) {
   if (found == slots_.end()) return;
   const Slot slot = std::move(found->second);
   slots_.erase(found);
+  if (slot.next_due() <= slots_due_) slots_due_ = now;  // what was waited for is not to come: the tick finds the next
 
   ++stats_.requests;
   stats_.processing += now - slot.begun;
