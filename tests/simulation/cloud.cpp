@@ -42,10 +42,13 @@ void Cloud::add(const std::string& type, const std::string& id, Thing thing) {
 }
 
 void Cloud::note_place(const std::string& type, const std::string& id) {
-  if (around(type).empty()) return;
-  const auto& places = types_[around(type)];
-  const auto found = places.find(types_[type][id].parent);
-  if (found != places.end() && found->second.name.starts_with(kSuccessor)) count_removal(type, id);
+  auto place = types_[type][id].parent;
+  for (auto outer = around(type); !outer.empty(); outer = around(outer)) {
+    const auto found = types_[outer].find(place);
+    if (found == types_[outer].end()) return;
+    if (found->second.name.starts_with(kSuccessor)) return count_removal(type, id);
+    place = found->second.parent;
+  }
 }
 
 void Cloud::count_removal(const std::string& type, const std::string& id) {
