@@ -335,10 +335,15 @@ std::vector<std::string> Execution::first_candidates(const Work& work) {
   return {work.search.candidates.begin(), work.search.candidates.begin() + count};
 }
 
+/// The properties that tell one object of the type from another; none: its native id alone does.
+Json Execution::identity_of(const TypeDescriptor& type) {
+  const auto schema = parsed(type.schema);
+  return schema.is_object() ? schema.value("x-muster-identity", Json::array()) : Json::array();
+}
+
 /// Whether an object is the declared one, by what identifies objects of the type.
 bool Execution::is_wanted(Work& work, const Item& item) {
-  const auto schema = parsed(work.type->schema);
-  const auto identity = schema.is_object() ? schema.value("x-muster-identity", Json::array()) : Json::array();
+  const auto identity = identity_of(*work.type);
   if (identity.empty()) return false;
   const auto wanted = document(work.step);  // what it refers to may have gone since: names are mostly known without
   const auto declared = Json::parse(wanted ? wanted->json : work.step.resource->properties);

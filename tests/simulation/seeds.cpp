@@ -109,6 +109,7 @@ const std::vector<Regression>& regressions() {
       {"what is to lie elsewhere holds up what becomes of the thing that it lies in", 453, {}},
       {"a digest is put back for the value that it stands for", 156, {}},
       {"what an earlier command made has other write-only values than are declared", 1563, {}},
+      {"what came back and was deleted is asked for with the key of before", 14300, {}},
   };
   return kAll;
 }

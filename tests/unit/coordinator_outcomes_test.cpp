@@ -169,6 +169,28 @@ TEST_CASE_METHOD(CommandsFixture, "what may have been made is asked for again un
   CHECK(count() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what came back under its name and was deleted is made anew under another key") {
+  system.names_are_ids = true;
+  start_discovered();
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  system.things.clear();
+  discover();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (count() == 0) static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "failed");
+  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
+  worker().on_go = {};
+  discover();
+  CHECK(plan(stack({box("a")}))["summary"]["unchanged"] == 1);
+  CHECK(apply(stack({}))["state"] == "complete");
+  CHECK(count() == 0);
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+  CHECK(count() == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a key that has come to nothing after all is not asked for again") {
   start_discovered();
   worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
