@@ -501,9 +501,12 @@ Fleet::Fault Fleet::check_owners() {
       const auto maker = parsed(object.key)->command.value;
       const auto [first, alone] = living.emplace(name, id);
       if (!alone) {
-        const auto& other = things.at(first->second).key;
-        if (may_double[name] < std::min(maker, parsed(other)->command.value)) {
-          return fmt::format("doubled: {}, made with {}, and {}, made with {}, are {}", first->second, other, id,
+        const auto& twin = things.at(first->second);
+        const auto older = std::min(maker, parsed(twin.key)->command.value);
+        // What was asked for in another thing, and may be there, goes with that.
+        const bool elsewhere = twin.parent != object.parent && failed[name] >= older;
+        if (may_double[name] < older && !elsewhere) {
+          return fmt::format("doubled: {}, made with {}, and {}, made with {}, are {}", first->second, twin.key, id,
                              object.key, name);
         }
       }
