@@ -49,7 +49,7 @@ const std::vector<Mutation>& mutations() {
       {"delete-unconditioned", "a deletion is of what was seen", {1}},
       {"key-of-elsewhere", "what was asked for in one thing is not what is declared in another", {49}},
       // order
-      {"deletions-unordered", "what uses something goes before it", {7}},
+      {"deletions-unordered", "what uses something goes before it", {8}},
       {"deletions-do-not-wait", "nothing is deleted unless all else has succeeded", {46}},
       {"contents-ignored", "what lies in a thing does not go with it unsaid", {49}},
       {"two-commands-of-a-stack", "one command of a stack is carried out at a time", {1}},
@@ -58,7 +58,7 @@ const std::vector<Mutation>& mutations() {
       {"old-observations", "what was asked for before a write is no news of what was written", {362}},
       {"forget-writes", "writes are remembered while an observation is under way", {7}},
       {"old-index", "what a command has written is looked up afresh", {30, 46}},
-      {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {30}},
+      {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {7}},
       {"page-left-out", "an answer of several pages holds what is in each", {1}},
       {"partial-is-whole", "what a listing that failed has not shown may be there", {10}},
       {"any-id", "what a read of one id tells of another is not believed", {66}},
