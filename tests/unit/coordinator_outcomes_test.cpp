@@ -216,21 +216,23 @@ TEST_CASE_METHOD(CommandsFixture, "a key that has come to nothing after all is n
 
 TEST_CASE_METHOD(CommandsFixture, "what a target tells of an old key is looked at: it may be gone since") {
   start_discovered();
+  const auto with_pin = [](const char* pin) { return stack({box("a", {{"login", {{"user", "u"}, {"pin", pin}}}})}); };
   std::vector<FakeSystem::Thing> made;
   worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
     if (made.empty()) static_cast<void>(system.change(job));
     if (made.empty()) made = std::exchange(system.things["NS::Box"], {});
     return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
   };
-  CHECK(apply(stack({box("a")}))["state"] == "failed");
+  CHECK(apply(with_pin("1"))["state"] == "failed");
   const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
   worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
     if (std::get<CreateJob>(job.operation).idempotency_key != first) return {};
     const auto& then = made.front();
     return JobResult(MutationResult{MutationStatus::kSuccess, {}, then.id, then.uid, then.properties, {}});
   };
-  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(apply(with_pin("2"))["state"] == "complete");
   CHECK(count() == 1);
+  CHECK(plan(with_pin("2"))["summary"]["unchanged"] == 1);  // it is the second's, and has what that declares
   CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
   worker().on_go = {};
   CHECK(apply(stack({}))["state"] == "complete");

@@ -133,6 +133,26 @@ TEST_CASE_METHOD(RereadsFixture, "what drift does not find is judged by a listin
   CHECK(listed("NS::Box") == Strings{"z"});
 }
 
+TEST_CASE_METHOD(RereadsFixture, "what is known to be missing is looked for, and no reason to list") {
+  config.discovery_interval = Millis(0);
+  config.drift_interval = Millis(60'000);
+  start_discovered();
+  const auto a = store->one("t", "NS::Box", "a").value().value().row;
+  REQUIRE(store->manage(a, {"shop", "box", "{}"}));
+  REQUIRE(store->commit());
+  system.remove("NS::Box", "a");
+  next_run_of("drift");
+  finish_runs();
+  CHECK(store->one("t", "NS::Box", "a").value().value().state == ResourceState::kMissing);
+  workers[0]->jobs.clear();
+  const auto before = last_report()["run"];
+  wait_until([&] { return last_report()["run"] != before && last_report()["finished_at"].is_string(); });
+  finish_runs();
+  CHECK(last_report()["trigger"] == "drift");
+  CHECK(jobs_of_list() == 0);
+  CHECK(read_ids() == Strings{"a", "b"});
+}
+
 TEST_CASE_METHOD(RereadsFixture, "nor does drift judge what has another in its place") {
   config.discovery_interval = Millis(0);
   config.drift_interval = Millis(60'000);
