@@ -396,7 +396,8 @@ bool Fleet::all_ended() {
 }
 
 bool Fleet::results_taken() const {
-  return std::ranges::all_of(disks_, [](const auto& disk) { return disk->files.empty(); });
+  return std::ranges::all_of(disks_, [](const auto& disk) { return disk->files.empty(); }) &&
+         std::ranges::none_of(workers_, [](const auto& worker) { return worker && worker->core().runs_plugin_code(); });
 }
 
 Fleet::Fault Fleet::look() {

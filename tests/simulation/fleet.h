@@ -66,6 +66,7 @@ class Fleet {
   /// Lets time pass until `done` holds; an error when it does not within `limit` of virtual time.
   Fault pass(const std::function<bool()>& done, Millis limit, const std::string& what);
   [[nodiscard]] bool all_ended();
+  /// No worker has anything to do, or to tell.
   [[nodiscard]] bool results_taken() const;
   Fault look();
   enum class Left : std::uint8_t { kTidied, kTold };
