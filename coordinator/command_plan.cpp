@@ -61,6 +61,11 @@ JsonText CommandPlan::json() const {
     if (step.resource) object["resource"] = to_json(*step.resource);
     all["steps"].push_back(std::move(object));
   }
+  for (const auto& other : behind) {
+    auto names = Json::object();
+    for (const auto& [step, name] : other.steps) names[std::to_string(step)] = name;
+    all["behind"].push_back({{"command", other.command.value}, {"steps", std::move(names)}});
+  }
   return all.dump();
 }
 
@@ -94,6 +99,11 @@ Result<CommandPlan> CommandPlan::parse(const JsonText& text) {
       if (count > 0) plan.summary[action] = count;
     }
     plan.drop_targets = json.value("drop_targets", std::vector<std::string>());
+    for (const auto& object : json.value("behind", Json::array())) {
+      auto& other = plan.behind.emplace_back();
+      other.command = CommandId(object.at("command").get<std::string>());
+      for (const auto& [step, name] : object.at("steps").items()) other.steps[std::stoul(step)] = name;
+    }
     for (const auto& object : json.at("steps")) {
       auto& step = plan.steps.emplace_back();
       const auto action = action_named(object.at("action"));

@@ -22,6 +22,13 @@ struct CommandPlan {
   std::vector<CommandStep> steps;
   std::vector<std::string> drop_targets;  // when all is done: targets that were declared beside what is destroyed
 
+  /// Another command of the stacks, under way when this one was planned.
+  struct Other {
+    CommandId command;
+    std::map<std::size_t, std::string> steps;  // that had not ended, and are not this one's: STACK/NAME
+  };
+  std::vector<Other> behind;
+
   /// Of a whole plan; `resource_of` gives the declared resource of a step.
   static CommandPlan of(const Plan& plan, const std::function<const DeclaredResource&(const PlanStep&)>& resource_of);
 

@@ -99,6 +99,9 @@ class Commands {
   void begin_queued(TimePoint now);
   void begin(Queued queued, TimePoint now);
   [[nodiscard]] std::vector<std::string> moved(const CommandPlan& plan) const;
+  [[nodiscard]] std::vector<CommandPlan::Other> overtaken(const Draft& draft, const std::vector<std::string>& stacks,
+                                                          const CommandPlan& made) const;
+  void add_overtaken(const CommandPlan& plan, std::vector<std::string>& said) const;
   void add_reordered(const CommandPlan& plan, std::vector<std::string>& said) const;
   void revert(TimePoint now);
   std::set<std::string> waits_for_values(const Plan& plan, const Declaration& declaration);

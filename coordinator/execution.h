@@ -61,6 +61,7 @@ class Execution {
   [[nodiscard]] TimePoint next_due() const;
   [[nodiscard]] const CommandRow& row() const { return row_; }
   [[nodiscard]] const CommandPlan& plan() const { return plan_; }
+  [[nodiscard]] bool has_ended(std::size_t step) const { return over(states_[step]); }
   [[nodiscard]] std::uint64_t owner() const { return owner_; }
   /// Counts of steps by state, for events and progress lines.
   [[nodiscard]] JsonText progress() const;
@@ -113,6 +114,7 @@ class Execution {
   void inherit_key(Work& work);
   void leave_key(Work& work);
   std::pair<std::string, JsonText> unread_of(const Work& work);
+  std::optional<std::string> unread_moved(const Work& work);
   void spend_key(Work& work);
 
   // execution_deletions.cpp: what goes with what is deleted

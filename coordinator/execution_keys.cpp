@@ -63,6 +63,28 @@ std::pair<std::string, JsonText> Execution::unread_of(const Work& work) {
   return {std::move(unread), declared_text(*declared)};
 }
 
+/// Where a step declares what nobody can read back, does not send it, for it was planned as what had been sent before,
+/// and another command has sent something else since.
+std::optional<std::string> Execution::unread_moved(const Work& work) {
+  const auto claim = must(s_.store.claim(work.step.row));
+  const auto sent = claim ? claimed(claim->declared) : std::nullopt;
+  const auto declared = claimed(work.step.claim);
+  if (!sent || !declared) return std::nullopt;
+  const auto patch = Json::parse(work.step.patch);
+  const auto is_planned = [&](const std::string& pointer) {
+    return std::ranges::any_of(patch, [&](const Json& change) { return within(pointer, change.at("path")); });
+  };
+  const auto then = Json::parse(sent->properties), now = Json::parse(declared->properties);
+  for (const auto& pointer : write_only_in(rules_of(*work.type), now)) {
+    const Json::json_pointer at(pointer);
+    if (!is_planned(pointer) && (!then.contains(at) || then[at] != now[at])) return pointer;
+  }
+  for (const auto& hole : declared->holes) {
+    if (hole.secret() && !is_planned(hole.pointer) && std::ranges::count(sent->holes, hole) == 0) return hole.pointer;
+  }
+  return std::nullopt;
+}
+
 /// What was made with the key is gone: what is asked for next is another object.
 void Execution::spend_key(Work& work) {
   must(s_.store.set_unsettled(work.place(), {}));

@@ -179,6 +179,9 @@ void Execution::take_reading(Work& work, const ReadItem& answer, TimePoint now) 
     work.precondition = {item.uid, item.uid.empty() ? hex(work.state) : std::string()};
     return go_on(work, Phase::kDeleting, now);
   }
+  if (const auto path = unread_moved(work); path && !MUSTER_MUTATION("values-overtaken")) {
+    return fail(work, {Errc::kConflict, *path + " has changed since it was planned: plan again", {}, 0});
+  }
   plan_update(work, parsed(work.prior), now);
 }
 

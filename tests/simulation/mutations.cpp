@@ -54,6 +54,8 @@ const std::vector<Mutation>& mutations() {
       {"contents-ignored", "what lies in a thing does not go with it unsaid", {49}},
       {"two-commands-of-a-stack", "one command of a stack is carried out at a time", {1}},
       {"old-plan", "a command is not begun when its stack is not as it was planned on", {13}},
+      {"overtaken-unsaid", "what a command leaves alone is as it was when that was planned", {45805, 40851}},
+      {"values-overtaken", "values that a command does not send are those that were sent before", {42239}},
       // what is observed
       {"old-observations", "what was asked for before a write is no news of what was written", {362}},
       {"forget-writes", "writes are remembered while an observation is under way", {7}},

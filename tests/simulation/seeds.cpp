@@ -110,6 +110,9 @@ const std::vector<Regression>& regressions() {
       {"a digest is put back for the value that it stands for", 156, {}},
       {"what an earlier command made has other write-only values than are declared", 1563, {}},
       {"what came back and was deleted is asked for with the key of before", 14300, {}},
+      {"a command makes something in what another has deleted since it was planned", 45805, {}},
+      {"a command keeps what was declared before another declared something else", 40851, {}},
+      {"a command does not send values that another has replaced since", 42239, {}},
   };
   return kAll;
 }

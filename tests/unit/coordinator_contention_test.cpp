@@ -10,6 +10,33 @@ using Json = nlohmann::json;
 using Strings = std::vector<std::string>;
 using Catch::Contains;
 
+namespace {
+
+/// A stack of two, and a command of it whose changes are held while others are planned.
+struct OvertakenFixture : CommandsFixture {
+  OvertakenFixture() {
+    start_discovered();
+    apply(stack({box("a", {{"size", 1}}), box("b", {{"size", 1}})}));
+  }
+  /// Begins it; what is `held` only, by name, or all of it.
+  void hold(const std::vector<Json>& wanted, const std::string& held = {}) {
+    worker().on_go = [this, held](const Job& job) -> FakeWorker::Behaviour {
+      const auto* update = std::get_if<UpdateJob>(&job.operation);
+      const bool other = update != nullptr && !held.empty() && Json::parse(update->desired.json)["name"] != held;
+      return other ? FakeWorker::Behaviour{} : FakeWorker::Hold{};
+    };
+    first = begin(stack(wanted));
+    advance(Millis(1000));
+  }
+  void release_all() {
+    worker().on_go = {};
+    worker().release();
+  }
+  std::string first;
+};
+
+}  // namespace
+
 TEST_CASE_METHOD(CommandsFixture, "nothing is shown of a command that is not durable") {
   auto owned = std::make_unique<FailingStore>(std::move(store));
   auto& failing = *owned;
@@ -95,6 +122,83 @@ TEST_CASE_METHOD(CommandsFixture, "what is unchanged is said of what is there st
   CHECK_THAT(end_of(second).dump(), Contains("shop/a is not the stack's any more"));
   CHECK(state_of("NS::Box", "made-1") == "vanished");
   CHECK(api("resources", {{"managed", true}, {"state", "vanished"}})["items"].empty());
+}
+
+TEST_CASE_METHOD(OvertakenFixture, "a command that waited is refused where another has changed what it leaves alone") {
+  const auto second = [&](const Json& request, const std::string& refused) {
+    const auto id = begin(request);
+    release_all();
+    CHECK(end_of(first)["state"] == "complete");
+    const auto ended = end_of(id);
+    INFO(ended.dump());
+    CHECK(ended["state"] == (refused.empty() ? "complete" : "failed"));
+    CHECK_THAT(ended.dump(),
+               Contains(refused.empty() ? "complete" : refused + " has been changed by command " + first));
+  };
+  SECTION("it was as declared when it was planned") {
+    hold({box("a", {{"size", 1}}), box("b", {{"size", 2}})});
+    second(stack({box("a", {{"size", 3}}), box("b", {{"size", 1}})}), "shop/b");
+    CHECK(thing("a")["size"] == 1);
+  }
+  SECTION("it was not there yet, and is not declared") {
+    hold({box("a", {{"size", 1}}), box("b", {{"size", 1}}), box("c")});
+    second(stack({box("a", {{"size", 3}}), box("b", {{"size", 1}})}), "shop/c");
+  }
+  SECTION("nor wanted") {
+    hold({box("a", {{"size", 1}}), box("b", {{"size", 1}}), box("c")});
+    second(stack({}, "destroy"), "shop/c");
+    CHECK(count() == 3);
+  }
+  SECTION("a patch leaves alone what it does not declare") {
+    hold({box("a", {{"size", 1}}), box("b", {{"size", 2}})});
+    second(stack({box("a", {{"size", 3}})}, "patch"), "");
+    CHECK(thing("b")["size"] == 2);
+  }
+  SECTION("but not what it declares") {
+    hold({box("a", {{"size", 1}}), box("b", {{"size", 2}})});
+    second(stack({box("a", {{"size", 3}}), box("b", {{"size", 1}})}, "patch"), "shop/b");
+  }
+  SECTION("nor what it puts back as it was declared before") {
+    edit("a", "size", 9);
+    discover();
+    hold({box("a", {{"size", 2}}), box("b", {{"size", 1}})});
+    second(stack({box("a", {{"size", 1}}), box("b", {{"size", 1}})}), "shop/a");
+  }
+  SECTION("what is left out on purpose may change") {
+    hold({box("a", {{"size", 1}}), box("b", {{"size", 2}})});
+    auto request = stack({box("a", {{"size", 3}}), box("b", {{"size", 1}})});
+    request["only"] = {"a"};
+    second(request, "");
+  }
+  SECTION("what had been changed when it was planned is as it is") {
+    hold({box("a", {{"size", 2}}), box("b", {{"size", 2}})}, "a");
+    second(stack({box("a", {{"size", 3}}), box("b", {{"size", 2}})}), "");
+  }
+  SECTION("after a restart, too") {
+    hold({box("a", {{"size", 1}}), box("b", {{"size", 2}})});
+    const auto id = begin(stack({box("a", {{"size", 3}}), box("b", {{"size", 1}})}));
+    restart();
+    release_all();
+    CHECK(end_of(first)["state"] == "complete");
+    CHECK_THAT(end_of(id).dump(), Contains("shop/b has been changed"));
+  }
+}
+
+TEST_CASE_METHOD(OvertakenFixture,
+                 "a command that waited is refused where another has sent what nobody can read back") {
+  const auto with_pin = [](const char* pin, int size) {
+    return box("a", {{"size", size}, {"login", {{"user", "u"}, {"pin", pin}}}});
+  };
+  apply(stack({with_pin("1", 1), box("b", {{"size", 1}})}));
+  hold({with_pin("2", 1), box("b", {{"size", 1}})});
+  const auto second = begin(stack({with_pin("1", 2), box("b", {{"size", 1}})}));
+  release_all();
+  CHECK(end_of(first)["state"] == "complete");
+  const auto refused = end_of(second);
+  CHECK(result_of(refused, "a") == "failed CONFLICT");
+  CHECK_THAT(message_of(refused, "a"), Contains("/login/pin has changed since it was planned"));
+  CHECK(apply(stack({with_pin("1", 2), box("b", {{"size", 1}})}))["state"] == "complete");
+  CHECK(thing("a")["login"]["pin"] == "1");
 }
 
 TEST_CASE_METHOD(CommandsFixture, "of two stacks that adopt one object at a time one has it") {
