@@ -86,6 +86,21 @@ TEST_CASE_METHOD(DriftFixture, "what a command has put right is no drift, whatev
   CHECK(drifted() == 0);
 }
 
+TEST_CASE_METHOD(DriftFixture, "what is gone is drift where somebody is to hear of it") {
+  start_discovered();
+  auto resource = box("a");
+  const std::string on_drift = GENERATE("alert", "observe");
+  resource["on_drift"] = on_drift;
+  const auto done = apply(stack({resource}));
+  CHECK(done["kind"] == "apply");
+  events();
+  system.things.clear();
+  discover();
+  CHECK(told("resource.drifted") == (on_drift == "alert"));
+  CHECK(state_of("NS::Box", "made-1") == "missing");
+  CHECK(apply(stack({}, "destroy"))["kind"] == "destroy");
+}
+
 TEST_CASE_METHOD(DriftFixture, "what a command finds gone is told as drift") {
   start_discovered();
   const auto declared = reverting(box("a", {{"size", 3}}));
