@@ -169,34 +169,6 @@ TEST_CASE_METHOD(CommandsFixture, "what may have been made is asked for again un
   CHECK(count() == 1);
 }
 
-TEST_CASE_METHOD(CommandsFixture, "what an earlier command may have made may have other values than are declared now") {
-  start_discovered();
-  const auto with_pin = [](const char* pin) { return stack({box("a", {{"login", {{"user", "u"}, {"pin", pin}}}})}); };
-  const auto lost = [&](const Job& job) -> FakeWorker::Behaviour {
-    static_cast<void>(system.change(job));
-    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
-  };
-  worker().on_go = lost;
-  CHECK(apply(with_pin("1"))["state"] == "failed");
-  SECTION("not when it declares the same") {
-    worker().on_go = {};
-    CHECK(apply(with_pin("1"))["state"] == "complete");
-    return;
-  }
-  SECTION("the next") {}
-  SECTION("nor does one in between know") {
-    CHECK(apply(with_pin("2"))["state"] == "failed");
-  }
-  worker().on_go = {};
-  const auto told = apply(with_pin("2"));
-  CHECK(result_of(told, "a") == "failed NOT_STABILIZED");
-  CHECK_THAT(message_of(told, "a"), Contains("made for an earlier command") && Contains("apply again"));
-  CHECK(thing("a")["login"]["pin"] == "1");
-  CHECK(apply(with_pin("2"))["state"] == "complete");
-  CHECK(thing("a")["login"]["pin"] == "2");
-  CHECK(plan(with_pin("2"))["summary"]["unchanged"] == 1);
-}
-
 TEST_CASE_METHOD(CommandsFixture, "what came back under its name and was deleted is made anew under another key") {
   system.names_are_ids = true;
   start_discovered();
