@@ -41,7 +41,8 @@ std::vector<CommandPlan::Other> Commands::overtaken(const Draft& draft, const st
     CommandPlan::Other other{row.id, {}};
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       const auto& step = plan.steps[i];
-      if (!has_ended(i) && leaves_alone(step)) other.steps.emplace(i, step.stack + "/" + step.name);
+      const bool restores = step.claim.empty() && step.action != StepAction::kDelete;  // what was declared before
+      if (!restores && !has_ended(i) && leaves_alone(step)) other.steps.emplace(i, step.stack + "/" + step.name);
     }
     if (!other.steps.empty()) found.push_back(std::move(other));
   };

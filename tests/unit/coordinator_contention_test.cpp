@@ -164,6 +164,18 @@ TEST_CASE_METHOD(OvertakenFixture, "a command that waited is refused where anoth
     hold({box("a", {{"size", 2}}), box("b", {{"size", 1}})});
     second(stack({box("a", {{"size", 1}}), box("b", {{"size", 1}})}), "shop/a");
   }
+  SECTION("what another puts back is as it was declared") {
+    auto reverting = box("a", {{"size", 1}});
+    reverting["on_drift"] = "revert";
+    apply(stack({reverting, box("b", {{"size", 1}})}));
+    edit("a", "size", 9);
+    worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+    api("discover");
+    wait_until([&] { return api("commands")["items"].at(0)["kind"] == "drift"; });
+    first = api("commands")["items"].at(0)["command"];
+    second(stack({reverting, box("b", {{"size", 2}})}), "");
+    CHECK(thing("a")["size"] == 1);
+  }
   SECTION("what is left out on purpose may change") {
     hold({box("a", {{"size", 1}}), box("b", {{"size", 2}})});
     auto request = stack({box("a", {{"size", 3}}), box("b", {{"size", 1}})});
