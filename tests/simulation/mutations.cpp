@@ -51,7 +51,7 @@ const std::vector<Mutation>& mutations() {
       // order
       {"deletions-unordered", "what uses something goes before it", {8}},
       {"deletions-do-not-wait", "nothing is deleted unless all else has succeeded", {46}},
-      {"contents-ignored", "what lies in a thing does not go with it unsaid", {49}},
+      {"contents-ignored", "what lies in a thing does not go with it unsaid", {215}},
       {"two-commands-of-a-stack", "one command of a stack is carried out at a time", {1}},
       {"old-plan", "a command is not begun when its stack is not as it was planned on", {13}},
       {"overtaken-unsaid", "what a command leaves alone is as it was when that was planned", {45805, 40851}},
