@@ -395,7 +395,7 @@ bool Fleet::all_ended() {
          must(store_->unfinished_commands()).empty();
 }
 
-bool Fleet::results_taken() const {
+bool Fleet::workers_are_done() const {
   return std::ranges::all_of(disks_, [](const auto& disk) { return disk->files.empty(); }) &&
          std::ranges::none_of(workers_, [](const auto& worker) { return worker && worker->core().runs_plugin_code(); });
 }
@@ -482,7 +482,7 @@ Fleet::Fault Fleet::run() {
   faults_.slow_disk = {};
   set_policy(quiet);
   objects_.set_faults({});
-  if (auto fault = pass([&] { return results_taken(); }, kTaken, "that every result is taken")) return fault;
+  if (auto fault = pass([&] { return workers_are_done(); }, kTaken, "that every worker is done")) return fault;
   if (auto fault = pass([&] { return objects_.at_rest(); }, kLimit, "the end of what the cloud is at")) return fault;
   if (auto fault = pass([&] { return all_ended(); }, kLimit, "the end of what late results have begun")) return fault;
   if (auto fault = check_told()) return fault;

@@ -67,7 +67,7 @@ class Fleet {
   Fault pass(const std::function<bool()>& done, Millis limit, const std::string& what);
   [[nodiscard]] bool all_ended();
   /// No worker has anything to do, or to tell.
-  [[nodiscard]] bool results_taken() const;
+  [[nodiscard]] bool workers_are_done() const;
   Fault look();
   enum class Left : std::uint8_t { kTidied, kTold };
   /// Carries a request out in a world that stands still. A key that an earlier command has left open may lead to an
