@@ -132,7 +132,6 @@ class Execution {
   void take_finding(Work& work, JobResult result, TimePoint now);
   /// Those of the candidates that are read next, together.
   static std::vector<std::string> first_candidates(const Work& work);
-  [[nodiscard]] static nlohmann::json identity_of(const TypeDescriptor& type);
   bool is_wanted(Work& work, const Item& item);
   /// Once more, in a while; fails the step when that has been tried often enough.
   [[nodiscard]] bool is_last_try(const Work& work, const Error& why, TimePoint now) const;

@@ -338,21 +338,14 @@ std::vector<std::string> Execution::first_candidates(const Work& work) {
   return {work.search.candidates.begin(), work.search.candidates.begin() + count};
 }
 
-/// The properties that tell one object of the type from another; none: its native id alone does.
-Json Execution::identity_of(const TypeDescriptor& type) {
-  const auto schema = parsed(type.schema);
-  return schema.is_object() ? schema.value("x-muster-identity", Json::array()) : Json::array();
-}
-
 /// Whether an object is the declared one, by what identifies objects of the type.
 bool Execution::is_wanted(Work& work, const Item& item) {
-  const auto identity = identity_of(*work.type);
+  const auto& identity = rules_of(*work.type).identity;
   if (identity.empty()) return false;
   const auto wanted = document(work.step);  // what it refers to may have gone since: names are mostly known without
   const auto declared = Json::parse(wanted ? wanted->json : work.step.resource->properties);
   const auto there = parsed(item.properties);
-  return there.is_object() && std::ranges::all_of(identity, [&](const Json& name) {
-           const auto property = name.get<std::string>();
+  return there.is_object() && std::ranges::all_of(identity, [&](const std::string& property) {
            return declared.contains(property) && there.contains(property) && declared[property] == there[property];
          });
 }

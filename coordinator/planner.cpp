@@ -17,14 +17,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kIdentity = "x-muster-identity";
-
 /// What the planner needs of a type, parsed once.
 struct TypeRules {
   const TypeDescriptor* type = nullptr;
   PropertyRule rules;
   Hash128 schema_hash;
-  std::vector<std::string> identity;  // properties that tell one object from another
   std::optional<SchemaCheck> schema;
   [[nodiscard]] bool can(Operation operation) const {
     return std::ranges::find(type->operations, operation) != type->operations.end();
@@ -178,12 +175,6 @@ class Planner {
     if (auto rules = property_rules(made.type->schema)) made.rules = std::move(*rules);
     made.schema_hash = hash128(made.type->schema);
     if (auto check = SchemaCheck::compile(made.type->schema)) made.schema = std::move(*check);
-    const auto schema = Json::parse(made.type->schema, nullptr, false);
-    if (schema.is_object() && schema.contains(kIdentity) && schema[kIdentity].is_array()) {
-      for (const auto& property : schema[kIdentity]) {
-        if (property.is_string()) made.identity.push_back(property.get<std::string>());
-      }
-    }
     return &made;
   }
 
@@ -374,7 +365,7 @@ class Planner {
   }
 
   static bool unknown_is_apart(const TypeRules& rules, const std::vector<std::string>& unknown) {
-    return std::ranges::none_of(rules.identity, [&](const std::string& property) {
+    return std::ranges::none_of(rules.rules.identity, [&](const std::string& property) {
       return std::ranges::find(unknown, "/" + property) != unknown.end();
     });
   }
@@ -382,7 +373,7 @@ class Planner {
   /// Empty where something of it is missing.
   static std::string identity_of(const TypeRules& rules, const Json& properties) {
     auto parts = Json::array();
-    for (const auto& property : rules.identity) {
+    for (const auto& property : rules.rules.identity) {
       if (!properties.contains(property)) return {};
       parts.push_back(properties[property]);
     }

@@ -98,7 +98,13 @@ Json without_write_only(const PropertyRule& rule, Json value) {
 Result<PropertyRule> property_rules(const JsonText& schema) {
   const auto parsed = Json::parse(schema, nullptr, false);
   if (!parsed.is_object()) return Error{Errc::kMalformed, "the schema is no JSON object", {}, 0};
-  return rule_of(parsed, 0);
+  auto rules = rule_of(parsed, 0);
+  if (const auto it = parsed.find("x-muster-identity"); it != parsed.end() && it->is_array()) {
+    for (const auto& property : *it) {
+      if (property.is_string()) rules.identity.push_back(property.get<std::string>());
+    }
+  }
+  return rules;
 }
 
 }  // namespace muster

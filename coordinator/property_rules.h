@@ -26,6 +26,7 @@ struct PropertyRule {
   std::optional<nlohmann::json> otherwise;  // what the system takes where nothing is declared
   std::map<std::string, PropertyRule, std::less<>> properties;
   std::shared_ptr<const PropertyRule> items;  // of an array's elements
+  std::vector<std::string> identity;  // of a type: properties that tell its objects apart; empty: their ids alone
 
   [[nodiscard]] const PropertyRule& of(std::string_view property) const;
   [[nodiscard]] const PropertyRule& of_items() const;
@@ -44,7 +45,7 @@ std::vector<std::string> write_only_in(const PropertyRule& rules, const nlohmann
 nlohmann::json without_write_only(const PropertyRule& rule, nlohmann::json value);
 
 /// Rules of a type, from its schema: `readOnly`, `writeOnly`, `default`, `contentMediaType: application/json` and
-/// x-muster-{secret,create-only,unordered,key,default} (schema/manifest.capnp).
+/// x-muster-{identity,secret,create-only,unordered,key,default} (schema/manifest.capnp).
 /// errors   kMalformed: no JSON object
 Result<PropertyRule> property_rules(const JsonText& schema);
 

@@ -34,6 +34,14 @@ TEST_CASE("what the system sets, or never gives back, is left alone") {
   CHECK(patch(kSchema, R"({"id":1})", R"({"id":2,"password":"x"})").empty());
 }
 
+TEST_CASE("what tells objects of a type apart is a list of names, and nothing else") {
+  const auto identity = [](const char* schema) { return property_rules(schema).value().identity; };
+  CHECK(identity(R"({"x-muster-identity":["name","zone"]})") == std::vector<std::string>{"name", "zone"});
+  CHECK(identity(R"({"x-muster-identity":["name",1,null]})") == std::vector<std::string>{"name"});
+  CHECK(identity(R"({"x-muster-identity":"name"})").empty());
+  CHECK(identity("{}").empty());
+}
+
 TEST_CASE("a default counts as there") {
   constexpr const char* kSchema = R"({"login":{"default":false},"size":{"x-muster-default":3,"default":4}})";
   CHECK(patch(kSchema, R"({})", R"({"login":false,"size":3})").empty());
