@@ -61,11 +61,7 @@ JsonText CommandPlan::json() const {
     if (step.resource) object["resource"] = to_json(*step.resource);
     all["steps"].push_back(std::move(object));
   }
-  for (const auto& other : behind) {
-    auto names = Json::object();
-    for (const auto& [step, name] : other.steps) names[std::to_string(step)] = name;
-    all["behind"].push_back({{"command", other.command.value}, {"steps", std::move(names)}});
-  }
+  for (const auto& other : behind) all["behind"].push_back({{"command", other.command.value}, {"steps", other.steps}});
   return all.dump();
 }
 
@@ -83,6 +79,7 @@ void CommandPlan::rename_target(const std::string& was, const std::string& is) {
 
 CommandPlan CommandPlan::without_resources() const {
   CommandPlan bare = *this;
+  bare.behind.clear();
   for (auto& step : bare.steps) {
     step.resource.reset();
     step.claim.clear();
@@ -100,9 +97,8 @@ Result<CommandPlan> CommandPlan::parse(const JsonText& text) {
     }
     plan.drop_targets = json.value("drop_targets", std::vector<std::string>());
     for (const auto& object : json.value("behind", Json::array())) {
-      auto& other = plan.behind.emplace_back();
-      other.command = CommandId(object.at("command").get<std::string>());
-      for (const auto& [step, name] : object.at("steps").items()) other.steps[std::stoul(step)] = name;
+      plan.behind.push_back({CommandId(object.at("command").get<std::string>()),
+                             object.at("steps").get<std::map<std::size_t, std::string>>()});
     }
     for (const auto& object : json.at("steps")) {
       auto& step = plan.steps.emplace_back();

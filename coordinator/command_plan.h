@@ -27,7 +27,7 @@ struct CommandPlan {
     CommandId command;
     std::map<std::size_t, std::string> steps;  // that had not ended, and are not this one's: STACK/NAME
   };
-  std::vector<Other> behind;
+  std::vector<Other> behind;  // looked at when this one begins
 
   /// Of a whole plan; `resource_of` gives the declared resource of a step.
   static CommandPlan of(const Plan& plan, const std::function<const DeclaredResource&(const PlanStep&)>& resource_of);

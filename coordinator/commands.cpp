@@ -1,7 +1,6 @@
 #include "coordinator/commands.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
@@ -24,7 +23,6 @@ constexpr std::size_t kMaxDraftBytes = 512ULL << 20;  // of all drafts
 constexpr std::size_t kMaxQueued = 256;
 constexpr std::size_t kCommandsKept = 1000;
 constexpr Millis kDraftAge{15 * 60'000};  // a user may think for a while before saying yes
-constexpr std::size_t kMistakesSaid = 5;
 constexpr Millis kPutBackPause{1000};  // until what cannot be planned yet is tried again
 
 std::string place(const PlanBasis& step) {

@@ -16,6 +16,11 @@ namespace {
 
 constexpr std::size_t kReasonsSaid = 5;
 
+/// Whether a step changes what is declared; others put back what was.
+bool claims_anew(const CommandStep& step) {
+  return !step.claim.empty() || step.action == StepAction::kDelete;
+}
+
 }  // namespace
 
 /// Steps of other commands of the stacks that have yet to end, where the new one keeps what was declared before, or
@@ -23,39 +28,30 @@ constexpr std::size_t kReasonsSaid = 5;
 std::vector<CommandPlan::Other> Commands::overtaken(const Draft& draft, const std::vector<std::string>& stacks,
                                                     const CommandPlan& made) const {
   std::vector<CommandPlan::Other> found;
-  std::set<std::pair<std::string, std::string>> own, unchanged;
+  if (!busy(stacks)) return found;
+  std::set<std::pair<std::string, std::string>> own, declared;
+  for (const auto& step : made.steps) {
+    if (claims_anew(step)) own.emplace(step.stack, declared_name(step.name));
+  }
+  for (const auto& step : draft.plan.steps) declared.emplace(step.stack, step.name);
   const auto leaves_alone = [&](const CommandStep& step) {
     const std::pair where(step.stack, declared_name(step.name));
     if (std::ranges::count(stacks, step.stack) == 0 || own.contains(where)) return false;
     if (!draft.only.empty() && !draft.only.contains(where.second)) return false;
-    return !draft.excluded.contains(where.second) && (draft.mode != ApplyMode::kPatch || unchanged.contains(where));
+    return !draft.excluded.contains(where.second) && (draft.mode != ApplyMode::kPatch || declared.contains(where));
   };
   const auto add = [&](const CommandRow& row, const CommandPlan& plan, const auto& has_ended) {
-    if (found.empty() && own.empty() && unchanged.empty()) {
-      for (const auto& step : made.steps) {
-        const bool claims = !step.claim.empty() || step.action == StepAction::kDelete;
-        if (claims) own.emplace(step.stack, declared_name(step.name));
-      }
-      for (const auto& step : draft.plan.steps) unchanged.emplace(step.stack, step.name);
-    }
     CommandPlan::Other other{row.id, {}};
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       const auto& step = plan.steps[i];
-      const bool restores = step.claim.empty() && step.action != StepAction::kDelete;  // what was declared before
-      if (!restores && !has_ended(i) && leaves_alone(step)) other.steps.emplace(i, step.stack + "/" + step.name);
+      if (!has_ended(i) && claims_anew(step) && leaves_alone(step)) other.steps[i] = step.stack + "/" + step.name;
     }
     if (!other.steps.empty()) found.push_back(std::move(other));
   };
-  const auto shares = [&](const CommandRow& row) {
-    return std::ranges::any_of(row.stacks, [&](const auto& stack) { return std::ranges::count(stacks, stack) > 0; });
-  };
   for (const auto& [owner, execution] : running_) {
-    if (!shares(execution->row())) continue;
     add(execution->row(), execution->plan(), [&](std::size_t step) { return execution->has_ended(step); });
   }
-  for (const auto& queued : queued_) {
-    if (shares(queued.row)) add(queued.row, queued.plan, [](std::size_t) { return false; });
-  }
+  for (const auto& queued : queued_) add(queued.row, queued.plan, [](std::size_t) { return false; });
   return found;
 }
 
