@@ -90,6 +90,13 @@ struct CommandsFixture : CoordinatorFixture {
       each.properties = properties.dump();
     }
   }
+  /// The first box is made, and whoever made it never tells; every change is told as failed.
+  void make_and_crash() {
+    worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+      if (count() == 0) static_cast<void>(system.change(job));
+      return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+    };
+  }
   FakeWorker& worker(std::size_t index = 0) { return *workers.at(index); }
 };
 

@@ -22,6 +22,16 @@ struct ContentsFixture : CommandsFixture {
     resource["parent"] = parent;
     return resource;
   }
+  /// Deletes what the stack has while a run lists items, and is not answered until release() of the worker.
+  void delete_while_listed() {
+    worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+      const bool looks = job.type == "NS::Item" && std::holds_alternative<ListJob>(job.operation);
+      return looks ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
+    };
+    api("discover");
+    advance(Millis(200));
+    REQUIRE(apply(stack({}))["state"] == "complete");
+  }
   /// Where an item of that name lies; all of them, if there are several.
   Strings places(const std::string& name) {
     Strings found;
@@ -162,13 +172,7 @@ TEST_CASE_METHOD(ContentsFixture, "what was seen in a thing before it was delete
   REQUIRE(apply(stack({box("a")}))["state"] == "complete");
   system.add("NS::Item", {.id = "inside", .parent = "made-1"});
   discover();
-  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
-    const bool looks = job.type == "NS::Item" && std::holds_alternative<ListJob>(job.operation);
-    return looks ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
-  };
-  api("discover");
-  advance(Millis(200));
-  REQUIRE(apply(stack({}))["state"] == "complete");
+  delete_while_listed();
   REQUIRE(state_of("NS::Item", "inside") == "vanished");
   worker().on_job = {};
   worker().release();
@@ -273,13 +277,7 @@ TEST_CASE_METHOD(ContentsFixture, "what was listed first in a thing that has bee
   start_discovered();
   REQUIRE(apply(stack({box("a")}))["state"] == "complete");
   system.add("NS::Item", {.id = "inside", .parent = "made-1"});
-  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
-    const bool looks = job.type == "NS::Item" && std::holds_alternative<ListJob>(job.operation);
-    return looks ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
-  };
-  api("discover");
-  advance(Millis(200));
-  REQUIRE(apply(stack({}))["state"] == "complete");
+  delete_while_listed();
   worker().on_job = {};
   worker().release();
   finish_runs();

@@ -109,10 +109,7 @@ TEST_CASE_METHOD(CommandsFixture, "an update or deletion of unknown outcome is s
 
 TEST_CASE_METHOD(CommandsFixture, "what is not known in the end is said, and found by the next look") {
   start_discovered();
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    if (count() == 0) static_cast<void>(system.change(job));
-    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
-  };
+  make_and_crash();
   const auto failed = apply(stack({box("a")}));
   CHECK(failed["state"] == "failed");
   CHECK(result_of(failed, "a") == "failed INTERNAL_FAILURE");
@@ -138,10 +135,7 @@ TEST_CASE_METHOD(CommandsFixture, "what is not known in the end is said, and fou
 
 TEST_CASE_METHOD(CommandsFixture, "what may have been made is asked for again under the same key by the next command") {
   start_discovered();
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    if (count() == 0) static_cast<void>(system.change(job));
-    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
-  };
+  make_and_crash();
   CHECK(apply(stack({box("a")}))["state"] == "failed");
   const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
   worker().on_go = {};
@@ -175,10 +169,7 @@ TEST_CASE_METHOD(CommandsFixture, "what came back under its name and was deleted
   CHECK(apply(stack({box("a")}))["state"] == "complete");
   system.things.clear();
   discover();
-  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
-    if (count() == 0) static_cast<void>(system.change(job));
-    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
-  };
+  make_and_crash();
   CHECK(apply(stack({box("a")}))["state"] == "failed");
   const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
   worker().on_go = {};

@@ -40,6 +40,13 @@ struct Nested : World {
     manage(add("PG::Schema", "app.schema", Json::parse(schema().properties), 1), schema());
     manage(add("PG::Table", "app.schema.table", Json::parse(table().properties), 2), table());
   }
+  /// Another database has the name now; what lies in the old one is there still.
+  void replace_app() {
+    auto old = app();
+    old.name = "app (replaced)";
+    manage(rows[0], old);
+    manage(add("PG::Database", "app-2", Json::parse(app().properties)), app());
+  }
   PlanResult plan(const std::vector<DeclaredResource>& resources, ApplyMode mode = ApplyMode::kReconcile,
                   const std::set<std::string>& only = {}, const std::set<std::string>& excluded = {}) {
     auto result = make_plan({"shop", resources}, mode, *this);
@@ -146,10 +153,7 @@ TEST_CASE("what is to lie in another thing than before is made anew, once") {
 
 TEST_CASE("what lies in what was replaced, and is there still, is made anew in what replaces it") {
   Nested world;
-  auto old = app();
-  old.name = "app (replaced)";
-  world.manage(world.rows[0], old);
-  world.manage(world.add("PG::Database", "app-2", Json::parse(app().properties)), app());
+  world.replace_app();
   const auto result = world.plan({table(), schema(), app()});
   REQUIRE(messages(result).empty());
   CHECK(actions(result.plan) == Strings{"unchanged app", "replace schema", "replace table", "delete app (replaced)"});
@@ -192,10 +196,7 @@ TEST_CASE("what lies in a thing goes with it whatever is in between, and where i
 TEST_CASE("what was found to be as declared is looked at again when something else is where it lies") {
   Nested world;
   REQUIRE(world.plan({table(), schema(), app()}).mistakes.empty());  // remembered
-  auto old = app();
-  old.name = "app (replaced)";
-  world.manage(world.rows[0], old);
-  world.manage(world.add("PG::Database", "app-2", Json::parse(app().properties)), app());
+  world.replace_app();
   const auto result = world.plan({table(), schema(), app()});
   REQUIRE(messages(result).empty());
   CHECK(actions(result.plan) == Strings{"unchanged app", "replace schema", "replace table", "delete app (replaced)"});
