@@ -23,7 +23,7 @@ constexpr std::size_t kMaxDraftBytes = 512ULL << 20;  // of all drafts
 constexpr std::size_t kMaxQueued = 256;
 constexpr std::size_t kCommandsKept = 1000;
 constexpr Millis kDraftAge{15 * 60'000};  // a user may think for a while before saying yes
-constexpr Millis kPutBackPause{1000};  // until what cannot be planned yet is tried again
+constexpr Millis kPutBackPause{1000};     // until what cannot be planned yet is tried again
 
 std::string place(const PlanBasis& step) {
   return step.stack + "/" + step.name;
