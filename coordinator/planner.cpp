@@ -432,6 +432,7 @@ class Planner {
   /// Why an object cannot stay in the place where it lies; empty: it can.
   std::string why_elsewhere(PlanStep& step, const DeclaredResource& resource, const TypeRules& rules,
                             const PlanningView::Known& known) {
+    step.moves = moves(resource, rules, known);
     if (step.with) return "lies in " + result_.plan.steps[*step.with].name + ", which is replaced";
     if (known.parent == 0) return {};
     for (const auto& need : rules.type->contained ? resource.needs() : std::set<std::string>()) {
@@ -442,13 +443,16 @@ class Planner {
         if (goes && (place == nullptr || place->row != known.parent)) return "lies in another " + need + ", which goes";
       }
     }
-    const auto before = resource.parent.empty() ? std::nullopt : claimed(known.declared);
-    const auto& node = nodes_[resource.parent.empty() ? 0 : by_name_.at(resource.parent)];
-    if (!before || before->parent == resource.parent || node.resource->type != rules.type->parent) return {};
-    const auto* const place = node.known;
-    if (place != nullptr && place->row == known.parent) return {};
-    step.moves = true;
-    return "is to lie in " + resource.parent;
+    return step.moves ? "is to lie in " + resource.parent : std::string();
+  }
+
+  /// Whether it is declared in another thing than before, and than the one that it lies in.
+  bool moves(const DeclaredResource& resource, const TypeRules& rules, const PlanningView::Known& known) const {
+    if (known.parent == 0 || resource.parent.empty()) return false;
+    const auto before = claimed(known.declared);
+    const auto& node = nodes_[by_name_.at(resource.parent)];
+    if (!before || before->parent == resource.parent || node.resource->type != rules.type->parent) return false;
+    return node.known == nullptr || node.known->row != known.parent;
   }
 
   /// A value that is known only when others are done: a change, unless it was declared by the same references before

@@ -201,3 +201,36 @@ TEST_CASE("what was found to be as declared is looked at again when something el
   REQUIRE(messages(result).empty());
   CHECK(actions(result.plan) == Strings{"unchanged app", "replace schema", "replace table", "delete app (replaced)"});
 }
+
+TEST_CASE("what moves out of a thing that goes with another is not held up by that thing") {
+  World world;
+  world.add_type("FS::Folder", kDatabaseSchema).parent = "FS::Folder";
+  const auto folder = [](const std::string& name, const std::string& parent, const std::string& encoding = "UTF8") {
+    return declared("FS::Folder", name, {{"name", name}, {"encoding", encoding}}, parent);
+  };
+  const std::vector<DeclaredResource> before{folder("top", ""), folder("mid", "top"), folder("low", "mid"),
+                                             folder("leaf", "low")};
+  for (std::size_t row = 0; row < before.size(); ++row) {
+    world.manage(
+        world.add("FS::Folder", before[row].name, Json::parse(before[row].properties), static_cast<RowId>(row)),
+        before[row]);
+  }
+  const auto plan = [&](const std::vector<DeclaredResource>& resources) {
+    auto result = make_plan({"shop", resources}, ApplyMode::kReconcile, world);
+    std::ranges::move(judge_contents(result.plan, world), std::back_inserter(result.mistakes));
+    return result;
+  };
+  SECTION("the one that it lies in goes with what is replaced") {
+    const auto result = plan({folder("top", "", "LATIN1"), folder("one", "top"), folder("low", "one"),
+                              folder("two", "one"), folder("mid", "two"), folder("leaf", "mid")});
+    REQUIRE(messages(result).empty());
+    CHECK(actions(result.plan) ==
+          Strings{"replace top", "create one", "replace low", "create two", "replace mid", "replace leaf"});
+  }
+  SECTION("all of them move") {
+    const auto result = plan(
+        {folder("top", ""), folder("one", "top"), folder("low", "top"), folder("mid", "one"), folder("leaf", "one")});
+    REQUIRE(messages(result).empty());
+    CHECK(actions(result.plan) == Strings{"unchanged top", "create one", "replace low", "replace mid", "replace leaf"});
+  }
+}
