@@ -170,7 +170,10 @@ void Coordinator::turn() {
     }
     watch_connection(now);
     const bool drained = drain_inbox(now);
-    decide(now, drained ? Dispatcher::Lateness::kJudge : Dispatcher::Lateness::kSkip);
+    using enum Dispatcher::Lateness;
+    decide(now, !drained                ? kSkip
+                : bus_.link().connected ? kJudge
+                                        : kDeadlines);  // nobody is heard without a connection
     commit_and_publish(now);
     asked_.clear();
     if (now >= service_.next_due()) {
@@ -209,9 +212,11 @@ bool Coordinator::drain_inbox(TimePoint now) {
 }
 
 void Coordinator::decide(TimePoint now, Dispatcher::Lateness lateness) {
-  if (now >= next_expiry_ && lateness == Dispatcher::Lateness::kJudge) {
+  using enum Dispatcher::Lateness;
+  if (now >= next_expiry_ && lateness != kSkip) {
     next_expiry_ = now + kExpiryEvery;
-    for (const auto& departure : core_->registry.expire(now)) report_departure(departure, now);
+    const auto gone = lateness == kJudge ? core_->registry.expire(now) : std::vector<Registry::Departure>();
+    for (const auto& departure : gone) report_departure(departure, now);
   }
   // What ended makes room for what comes next, and that goes out with the same write.
   auto outcomes = core_->dispatcher.take_outcomes();
@@ -262,7 +267,7 @@ void Coordinator::commit_and_publish(TimePoint now) {
   if (store_.uncommitted() > 0) {
     if (dirty_since_ == TimePoint{}) dirty_since_ = now;
     const bool due = !effects_.after_commit.empty() || store_.uncommitted() >= kMaxUncommitted ||
-                     now - dirty_since_ >= kMaxDirty || core_->publisher.next_due() <= now ||
+                     now - dirty_since_ >= kMaxDirty || publication_due() <= now ||
                      core_->discovery.active() == nullptr || !core_->commands.idle();
     if (!due) return;
     core_->publisher.note_published();
@@ -270,6 +275,7 @@ void Coordinator::commit_and_publish(TimePoint now) {
     dirty_since_ = {};
   }
   publish(effects_.after_commit);
+  if (!bus_.link().connected) return;  // events wait: what is published now is lost
   core_->publisher.pump(now, effects_);
   publish(effects_.at_once);
 }
@@ -433,11 +439,15 @@ void Coordinator::on_inbox(const Message& message, TimePoint now) {
 TimePoint Coordinator::next_due() const {
   if (recover_at_ != TimePoint::max()) return recover_at_;
   auto due = std::min({core_->dispatcher.next_due(), core_->discovery.next_due(), core_->commands.next_due(),
-                       core_->publisher.next_due(), service_.next_due()});
+                       publication_due(), service_.next_due()});
   if (!core_->registry.workers().empty()) due = std::min(due, next_expiry_);
   if (core_->pools.any_saturated()) due = std::min(due, next_look_);
   if (store_.uncommitted() > 0) due = std::min(due, dirty_since_ + kMaxDirty);
   return due;
+}
+
+TimePoint Coordinator::publication_due() const {
+  return bus_.link().connected ? core_->publisher.next_due() : TimePoint::max();
 }
 
 bool Coordinator::idle() const {
@@ -450,7 +460,7 @@ void Coordinator::stop() {
   try {
     core_->publisher.note_published();
     if (store_.uncommitted() > 0) must(store_.commit());
-    core_->publisher.pump(clock_.now(), effects_);
+    if (bus_.link().connected) core_->publisher.pump(clock_.now(), effects_);
     publish(effects_.at_once);
   } catch (const StoreFailure& failure) {
     log_->error("the last writes are lost: {}", failure.what());

@@ -55,6 +55,8 @@ class Coordinator {
   void prune_events(TimePoint now);
   void commit_and_publish(TimePoint now);
   void publish(std::vector<Outgoing>& messages);
+  /// When the publisher wants to be pumped; not without a connection.
+  [[nodiscard]] TimePoint publication_due() const;
   void roll_call();
   void report_departure(const Registry::Departure& departure, TimePoint now);
   void report_notices();

@@ -450,13 +450,13 @@ void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
 
 void Dispatcher::tick(TimePoint now, Lateness lateness, Effects& effects) {
   if (jobs_.empty()) return;
-  if (now >= next_check_ && lateness == Lateness::kJudge) {
+  if (now >= next_check_ && lateness != Lateness::kSkip) {
     next_check_ = now + kCheckEvery;
     std::vector<JobId> late;
     for (const auto& [id, record] : jobs_) {
       const bool sent = record.state == State::kSent && now - record.since >= kNoSign;
       const bool silent = record.state == State::kRunning && now - record.since >= lease_of(record);
-      if (now >= record.deadline || sent || silent) late.push_back(id);
+      if (now >= record.deadline || (lateness == Lateness::kJudge && (sent || silent))) late.push_back(id);
     }
     std::ranges::sort(late);
     for (const auto& id : late) expire(jobs_.at(id), now, effects);

@@ -116,8 +116,9 @@ class Dispatcher {
   /// A worker joined or got room: what waits for the lane may go.
   void on_lane_changed(const Lane& lane);
 
-  /// kSkip while answers may still lie unread: nobody is judged late before the inbox is empty.
-  enum class Lateness : std::uint8_t { kJudge, kSkip };
+  /// kSkip while answers may still lie unread: nobody is judged late before the inbox is empty. kDeadlines without a
+  /// connection: jobs end at their deadlines, and no worker is taken for silent.
+  enum class Lateness : std::uint8_t { kJudge, kDeadlines, kSkip };
   /// Sends what can go, ends what is late.
   void tick(TimePoint now, Lateness lateness, Effects& effects);
   /// When tick() has something to do next.

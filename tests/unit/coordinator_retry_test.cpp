@@ -368,6 +368,23 @@ TEST_CASE_METHOD(DispatcherFixture, "nobody is judged late while answers may lie
   CHECK(outcomes().size() == 1);
 }
 
+TEST_CASE_METHOD(DispatcherFixture,
+                 "without a connection jobs end at their deadlines, and nobody is taken for silent") {
+  join("w1");
+  join("w2");
+  const auto running = dispatch();
+  accept(running.job, "w1");
+  dispatch();
+  stall(Millis(20'000));
+  tick(Dispatcher::Lateness::kDeadlines);
+  CHECK(sent.empty());
+  CHECK(outcomes().empty());
+  stall(running.job.deadline);
+  tick(Dispatcher::Lateness::kDeadlines);
+  CHECK(sent.empty());
+  CHECK(outcomes().size() == 2);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "after a stall of the coordinator everyone has a fresh period of grace") {
   join("w1");
   join("w2");
