@@ -16,9 +16,14 @@ constexpr std::size_t kMaxWindow = 64;             // batches without acknowledg
 constexpr Millis kAckTimeout{5000};
 constexpr Millis kAskEvery{2000};
 constexpr Millis kLookForStreamEvery{30'000};  // while events go out without one
+constexpr Millis kPatience{60'000};            // with a stream that is away, or an API that does not answer
 constexpr std::string_view kBatchType = "application/cloudevents-batch+json";
 constexpr std::string_view kEventType = "application/cloudevents+json";
+constexpr std::string_view kBehind = "Nats-Expected-Last-Msg-Id";
+constexpr std::string_view kUnknown = "-";  // no batch has this id
 constexpr int kStreamNameInUse = 10058;
+constexpr int kNotBehind = 10070;
+constexpr int kUnavailable[] = {10008, 10009};  // of a cluster that elects a leader
 
 /// What JetStream says went wrong; whoever answers on an inbox may say anything.
 struct StreamError {
@@ -36,6 +41,15 @@ StreamError error_of(const nlohmann::json& answer) {
   return error;
 }
 
+/// The last event of a batch of this fleet, by its id.
+std::optional<std::uint64_t> last_of(std::string_view id, const FleetId& fleet) {
+  if (!id.starts_with(fleet.value + "-")) return std::nullopt;
+  id.remove_prefix(id.rfind('-') + 1);
+  std::uint64_t last = 0;
+  const auto end = id.data() + id.size();
+  return std::from_chars(id.data(), end, last).ptr == end ? std::optional(last) : std::nullopt;
+}
+
 }  // namespace
 
 Publisher::Publisher(const Config& config, const Subjects& subjects, Store& store, EventLog& events, std::string inbox,
@@ -44,10 +58,12 @@ Publisher::Publisher(const Config& config, const Subjects& subjects, Store& stor
 
 void Publisher::start(TimePoint now, Effects& effects) {
   published_ = noted_ = sent_ = must(store_.published());
+  waits_since_ = now;
   ask_for_stream(now, effects);
 }
 
 void Publisher::ask_for_stream(TimePoint now, Effects& effects) {
+  asked_ = now;
   ask_again_ = now + (mode_ == Mode::kCore ? kLookForStreamEvery : kAskEvery);
   const auto nanos = std::chrono::duration_cast<std::chrono::nanoseconds>(config_.limits.event_age).count();
   const nlohmann::json stream{{"name", subjects_.event_stream()},
@@ -83,33 +99,70 @@ void Publisher::on_reply(std::string_view what, const Message& message, TimePoin
   const auto batch = std::ranges::find(window_, last, &Batch::last);
   if (batch == window_.end()) return;
   const auto answer = nlohmann::json::parse(message.data, nullptr, false);
-  if (message.no_responders || !answer.is_object() || answer.contains("error")) {
-    // The stream is gone or refuses: what is on its way is sent again once it is there.
-    if (mode_ == Mode::kStream) log_.warn("the event stream refuses events: {}", error_of(answer).description);
-    mode_ = Mode::kAsking;
-    ask_again_ = now;
+  const auto error = error_of(answer);
+  if (error.code == kNotBehind) {
+    on_not_behind(*batch, error.description);
     return;
   }
-  batch->acknowledged = true;
+  if (message.no_responders || !answer.is_object() || answer.contains("error")) {
+    // The stream is gone or refuses: what is on its way is sent again once it is there.
+    if (mode_ != Mode::kStream) return;
+    log_.warn("the event stream refuses events: {}", error.description);
+    wait_for_stream(now);
+    return;
+  }
+  batch->acknowledged = last_known_ = true;
+  untaken_since_ = TimePoint::max();
   while (!window_.empty() && window_.front().acknowledged) {
     published_ = window_.front().last;
     window_.pop_front();
   }
+  if (!window_.empty() && window_.front().refused) window_.front().sent = {};
+}
+
+/// A batch follows the one before as soon as that is there. What is before the first was there: then the stream has
+/// more than is known here, or is another.
+void Publisher::on_not_behind(Batch& batch, const std::string& why) {
+  batch.refused = true;
+  if (&batch != &window_.front() || batch.message.headers.back().name != kBehind) return;
+  last_known_ = true;
+  const auto id = why.substr(why.rfind(' ') + 1);
+  const auto last = last_of(id, store_.fleet());
+  if (last && *last >= published_ && *last <= must(store_.last_sequence())) {
+    published_ = sent_ = *last;
+    last_batch_ = id;
+    window_.clear();
+    return;
+  }
+  batch.message.headers.pop_back();
+  batch.sent = {};
+}
+
+void Publisher::wait_for_stream(TimePoint now) {
+  mode_ = Mode::kAsking;
+  ask_again_ = std::max(now, asked_ + kAskEvery);
+  waits_since_ = untaken_since_ = std::min(untaken_since_, now);
 }
 
 void Publisher::go_without_stream(std::string_view why) {
   if (mode_ != Mode::kCore) log_.warn("{}: events go out once, and stay readable in the store", why);
   mode_ = Mode::kCore;
   ask_ = Ask::kCreate;
+  last_known_ = false;
 }
 
-void Publisher::on_stream_refused(const nlohmann::json& answer, TimePoint now) {
+void Publisher::on_stream_refused(const Message& message, const nlohmann::json& answer, TimePoint now) {
   const auto error = error_of(answer);
   if (ask_ == Ask::kCreate && error.code == kStreamNameInUse) {
     ask_ = Ask::kInfo;
     ask_again_ = now;
-  } else if (ask_ == Ask::kCreate) {
-    go_without_stream("no JetStream");
+    return;
+  }
+  const bool away =
+      std::ranges::find(kUnavailable, error.code) != std::end(kUnavailable) || (message.no_responders && had_stream_);
+  if (mode_ == Mode::kAsking && away) return;  // it is asked for again
+  if (ask_ == Ask::kCreate) {
+    go_without_stream(message.no_responders ? "no JetStream" : "no event stream: " + error.description);
   } else {
     go_without_stream("the event stream cannot be looked at: " + error.description);
   }
@@ -119,7 +172,7 @@ void Publisher::on_stream_reply(const Message& message, TimePoint now) {
   const auto answer = nlohmann::json::parse(message.data, nullptr, false);
   const bool refused = message.no_responders || !answer.is_object() || answer.contains("error");
   if (refused && ask_ != Ask::kUpdate) {
-    on_stream_refused(answer, now);
+    on_stream_refused(message, answer, now);
     return;
   }
   if (ask_ == Ask::kInfo) {
@@ -138,12 +191,13 @@ void Publisher::on_stream_reply(const Message& message, TimePoint now) {
   }
   if (mode_ != Mode::kStream) log_.info("events go to stream {}", subjects_.event_stream());
   mode_ = Mode::kStream;
+  had_stream_ = true;
   ask_ = Ask::kCreate;
   ask_again_ = TimePoint::max();
-  for (auto& batch : window_) batch.sent = {};
+  if (!window_.empty()) window_.front().sent = {};
 }
 
-Publisher::Batch Publisher::make_batch(const std::deque<EventRow>& events, std::size_t& next) const {
+Publisher::Batch Publisher::make_batch(const std::deque<EventRow>& events, std::size_t& next) {
   const auto& first = events[next];
   std::string body;
   std::size_t count = 0;
@@ -164,21 +218,34 @@ Publisher::Batch Publisher::make_batch(const std::deque<EventRow>& events, std::
   } else {
     body += ']';
   }
-  Batch batch{first.sequence, last, {}, false, {}};
+  Batch batch{first.sequence, last, {}, false, false, {}};
   const bool stream = mode_ == Mode::kStream;
   batch.message.subject = stream ? subjects_.event_log(first.ns, first.what) : subjects_.event(first.ns, first.what);
   if (stream) batch.message.reply = inbox_ + ".ack." + std::to_string(last);
   batch.message.data = std::move(body);
   batch.message.headers.push_back({"content-type", std::string(count == 1 ? kEventType : kBatchType)});
-  batch.message.headers.push_back(
-      {"Nats-Msg-Id", store_.fleet().value + "-" + std::to_string(first.sequence) + "-" + std::to_string(last)});
+  auto id = store_.fleet().value + "-" + std::to_string(first.sequence) + "-" + std::to_string(last);
+  batch.message.headers.push_back({"Nats-Msg-Id", id});
+  if (!stream) return batch;
+  batch.message.headers.push_back({std::string(kBehind), last_known_ ? last_batch_ : std::string(kUnknown)});
+  last_batch_ = std::move(id);
   return batch;
 }
 
 void Publisher::send_again(TimePoint now, Effects& effects) {
-  for (auto& batch : window_) {
-    if (batch.acknowledged || now - batch.sent < kAckTimeout) continue;
+  if (window_.empty() || now - window_.front().sent < kAckTimeout) return;
+  if (window_.front().sent != TimePoint{}) {
+    untaken_since_ = std::min(untaken_since_, now);
+    if (now - untaken_since_ >= kPatience) {
+      go_without_stream("the event stream does not answer");
+      ask_again_ = now + kLookForStreamEvery;
+      return;
+    }
+  }
+  for (auto& batch : window_) {  // none of them is taken before the first
+    if (batch.acknowledged) continue;
     batch.sent = now;
+    batch.refused = false;
     ++resent_;
     effects.at_once.push_back(batch.message);
   }
@@ -186,16 +253,18 @@ void Publisher::send_again(TimePoint now, Effects& effects) {
 
 void Publisher::pump(TimePoint now, Effects& effects) {
   if (now >= ask_again_) ask_for_stream(now, effects);
+  if (mode_ == Mode::kAsking && now - waits_since_ >= kPatience) go_without_stream("JetStream does not answer");
   if (mode_ == Mode::kAsking) return;
+  if (mode_ == Mode::kStream) send_again(now, effects);
   if (mode_ == Mode::kCore && !window_.empty()) {  // was a stream before: what it did not take goes out plainly
     sent_ = published_;
     window_.clear();
   }
-  send_again(now, effects);
-  while (window_.size() < kMaxWindow) {
+  const auto most = mode_ == Mode::kStream && !last_known_ ? 1 : kMaxWindow;
+  while (window_.size() < most) {
     const auto& events = events_.after(sent_);
     if (events.empty()) return;
-    for (std::size_t next = 0; next < events.size() && window_.size() < kMaxWindow;) {
+    for (std::size_t next = 0; next < events.size() && window_.size() < most;) {
       auto batch = make_batch(events, next);
       batch.sent = now;
       sent_ = batch.last;
@@ -216,8 +285,10 @@ void Publisher::note_published() {
 }
 
 void Publisher::reconnect(TimePoint now) {
-  for (auto& batch : window_) batch.sent = {};
-  if (mode_ != Mode::kStream) ask_again_ = now;
+  if (!window_.empty()) window_.front().sent = {};
+  untaken_since_ = TimePoint::max();
+  if (mode_ == Mode::kStream) return;
+  ask_again_ = waits_since_ = now;
 }
 
 TimePoint Publisher::next_due() const {

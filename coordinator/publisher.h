@@ -16,7 +16,9 @@ namespace muster {
 
 /// Carries committed events from the store's outbox to the bus, in order: to the JetStream stream that republishes
 /// them, or, where there is no JetStream, straight to their subjects. Consecutive events of one subject travel
-/// together, at most 64 KiB. Store errors are thrown as StoreFailure. Thread: loop thread only.
+/// together, at most 64 KiB. The stream takes a batch only right behind the one before: what is lost on its way is not
+/// overtaken, and what a former process has sent does not come twice. A stream that is away for a while is waited for.
+/// Store errors are thrown as StoreFailure. Thread: loop thread only.
 class Publisher {
  public:
   /// `inbox`   subject prefix for acknowledgements; the owner subscribes to `<inbox>.>` and calls on_reply()
@@ -27,7 +29,7 @@ class Publisher {
   void start(TimePoint now, Effects& effects);
   /// An answer on the inbox, less its prefix.
   void on_reply(std::string_view what, const Message& message, TimePoint now);
-  /// To be called when everything is committed; sends what the window lets through.
+  /// To be called when everything is committed and there is a connection; sends what the window lets through.
   void pump(TimePoint now, Effects& effects);
   /// To be called before a commit: notes in the store what is published.
   void note_published();
@@ -44,16 +46,18 @@ class Publisher {
   struct Batch {
     std::uint64_t first = 0, last = 0;
     TimePoint sent;
-    bool acknowledged = false;
-    Outgoing message;
+    bool acknowledged = false, refused = false;
+    Outgoing message;  // with the id of the batch before in its last header, if that is known
   };
 
   void ask_for_stream(TimePoint now, Effects& effects);
   void on_stream_reply(const Message& message, TimePoint now);
-  void on_stream_refused(const nlohmann::json& answer, TimePoint now);
+  void on_not_behind(Batch& batch, const std::string& why);
+  void on_stream_refused(const Message& message, const nlohmann::json& answer, TimePoint now);
   void go_without_stream(std::string_view why);
+  void wait_for_stream(TimePoint now);
   void send_again(TimePoint now, Effects& effects);
-  Batch make_batch(const std::deque<EventRow>& events, std::size_t& next) const;
+  Batch make_batch(const std::deque<EventRow>& events, std::size_t& next);
 
   const Config& config_;
   const Subjects& subjects_;
@@ -68,10 +72,16 @@ class Publisher {
   enum class Ask : std::uint8_t { kCreate, kInfo, kUpdate };
   Ask ask_ = Ask::kCreate;
   TimePoint ask_again_ = TimePoint::max();
-  std::deque<Batch> window_;     // sent, in order; the front is the oldest without acknowledgement
-  std::uint64_t sent_ = 0;       // last sequence that was sent
-  std::uint64_t published_ = 0;  // last sequence known to be published
-  std::uint64_t noted_ = 0;      // the same, as the store has it
+  TimePoint asked_;
+  TimePoint waits_since_;                       // for the stream, while asking
+  TimePoint untaken_since_ = TimePoint::max();  // what the stream does not take; until it has taken something
+  bool had_stream_ = false;                     // in this process
+  std::string last_batch_;                      // id of the last batch in the stream once it has all that was sent
+  bool last_known_ = false;                     // else nothing has it, and the refusal of one batch says what is last
+  std::deque<Batch> window_;                    // sent, in order; the front is the oldest without acknowledgement
+  std::uint64_t sent_ = 0;                      // last sequence that was sent
+  std::uint64_t published_ = 0;                 // last sequence known to be published
+  std::uint64_t noted_ = 0;                     // the same, as the store has it
   std::uint64_t resent_ = 0;
 };
 

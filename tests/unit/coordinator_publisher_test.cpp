@@ -16,6 +16,8 @@ using nlohmann::json;
 
 namespace {
 
+const std::string kBehind = "Nats-Expected-Last-Msg-Id";
+
 /// A publisher over a store, and the test as the bus and its stream.
 struct PublisherFixture {
   PublisherFixture() { make(); }
@@ -30,8 +32,16 @@ struct PublisherFixture {
     log_of_events->emit(ns, what, "subject", data);
     return store->last_sequence().value();
   }
-  /// What is published now, requests to the stream's API apart.
+  /// What is published now, requests to the stream's API apart. Where it is asked what is last in the stream, that is
+  /// answered: `last`.
   std::vector<Outgoing> pump() {
+    auto messages = publish();
+    if (messages.empty() || header(messages[0], kBehind) != "-" || !last) return messages;
+    CHECK(messages.size() == 1);
+    refuse(messages[0], *last);
+    return publish();
+  }
+  std::vector<Outgoing> publish() {
     store->commit().value();
     publisher->pump(clock.now(), effects);
     return drain();
@@ -51,6 +61,12 @@ struct PublisherFixture {
   }
   void acknowledge(const Outgoing& message) {
     answer(message.reply.substr(std::string("_INBOX_x.").size()), R"({"stream":"MUSTER_EVENTS","seq":1})");
+  }
+  /// As not being right behind the one before.
+  void refuse(const Outgoing& message, const std::string& last_is = "x") {
+    answer(
+        message.reply.substr(std::string("_INBOX_x.").size()),
+        json{{"error", {{"code", 400}, {"err_code", 10070}, {"description", "wrong last msg ID: " + last_is}}}}.dump());
   }
   void stream_is_there() { answer("stream", R"({"type":"io.nats.jetstream.api.v1.stream_create_response"})"); }
   void no_stream() { answer("stream", "", true); }
@@ -85,7 +101,8 @@ struct PublisherFixture {
   spdlog::logger log{"test", std::make_shared<spdlog::sinks::null_sink_st>()};
   std::unique_ptr<Store> store = std::move(open_sqlite_store(":memory:", clock, random).value());
   Effects effects;
-  std::vector<Outgoing> requests;  // to the stream's API
+  std::vector<Outgoing> requests;                   // to the stream's API
+  std::optional<std::string> last = std::string();  // id of what is last in the stream
   std::unique_ptr<EventLog> log_of_events;
   std::unique_ptr<Publisher> publisher;
 };
@@ -230,6 +247,7 @@ TEST_CASE_METHOD(PublisherFixture, "what is not acknowledged is sent again, as t
   emit("resource.discovered");
   emit("resource.changed");
   const auto first = pump();
+  const auto resent = publisher->resent();
   acknowledge(first[1]);
   clock.advance(Millis(1000));
   CHECK(pump().empty());
@@ -241,7 +259,7 @@ TEST_CASE_METHOD(PublisherFixture, "what is not acknowledged is sent again, as t
   CHECK(pump().empty());
   acknowledge(again[0]);
   CHECK(publisher->published() == 2);
-  CHECK(publisher->resent() == 1);
+  CHECK(publisher->resent() == resent + 1);
 }
 
 TEST_CASE_METHOD(PublisherFixture, "what a former process had not seen acknowledged goes out again with the same ids") {
@@ -279,18 +297,18 @@ TEST_CASE_METHOD(PublisherFixture, "a long backlog goes out completely and in or
 
 TEST_CASE_METHOD(PublisherFixture, "what nobody takes for long is not kept in memory, and goes out all the same") {
   const std::string large(50'000, 'x');
-  std::uint64_t last = 0;
-  for (int i = 0; i < 500; ++i) last = emit("class.a", "NS", '"' + large + '"');
+  std::uint64_t end = 0;
+  for (int i = 0; i < 500; ++i) end = emit("class.a", "NS", '"' + large + '"');
   stream_is_there();
   std::vector<std::uint64_t> out;
-  while (out.size() < last) {
+  while (out.size() < end) {
     const auto messages = pump();
     REQUIRE_FALSE(messages.empty());
     for (const auto sequence : sequences(messages)) out.push_back(sequence);
     for (const auto& message : messages) acknowledge(message);
-    if (out.size() == 100) last = emit("class.b");
+    if (out.size() == 100) end = emit("class.b");
   }
-  CHECK(out == up_to(last));
+  CHECK(out == up_to(end));
 }
 
 TEST_CASE_METHOD(PublisherFixture, "after a disconnection everything on its way is sent again") {
@@ -343,6 +361,7 @@ TEST_CASE_METHOD(PublisherFixture, "a stream that goes away is asked for again, 
   stream_is_there();
   emit("resource.discovered");
   const auto first = pump();
+  clock.advance(std::chrono::seconds(2));
   answer("ack.1", "", true);
   emit("resource.changed");
   CHECK(pump().empty());  // what comes next waits, too, until it is known where to
@@ -354,8 +373,11 @@ TEST_CASE_METHOD(PublisherFixture, "a stream that goes away is asked for again, 
     CHECK(again[0] == first[0]);
     CHECK(again[1].subject == subjects.event_log("NS", "resource.changed"));
   }
-  SECTION("and stays away: then they go out plainly") {
+  SECTION("and stays away: then they go out plainly, after a while") {
     no_stream();
+    CHECK(pump().empty());
+    CHECK(publisher->next_due() <= clock.now() + std::chrono::seconds(5));
+    clock.advance(std::chrono::minutes(1));
     const auto plainly = pump();
     REQUIRE(plainly.size() == 2);
     CHECK(plainly[0].subject == "muster.event.NS.resource.discovered");
@@ -389,4 +411,191 @@ TEST_CASE_METHOD(PublisherFixture, "answers that make no sense are no acknowledg
   CHECK(publisher->published() == 0);
   acknowledge(sent[0]);
   CHECK(publisher->published() == 1);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "the stream takes a batch only right behind the one before") {
+  stream_is_there();
+  for (const auto* what : {"a.a", "b.b", "c.c"}) emit(what);
+  const auto sent = pump();
+  REQUIRE(sent.size() == 3);
+  CHECK(header(sent[0], kBehind).empty());  // whatever is in the stream
+  CHECK(header(sent[1], kBehind) == header(sent[0], "Nats-Msg-Id"));
+  CHECK(header(sent[2], kBehind) == header(sent[1], "Nats-Msg-Id"));
+  acknowledge(sent[0]);
+  SECTION("where one is lost, those that follow are refused, and come after it once more") {
+    refuse(sent[2]);
+    CHECK(pump().empty());
+    CHECK(publisher->streaming());
+    clock.advance(std::chrono::seconds(6));
+    const auto again = pump();
+    REQUIRE(again.size() == 2);
+    CHECK(again[0] == sent[1]);
+    CHECK(again[1] == sent[2]);
+    acknowledge(again[0]);
+    acknowledge(again[1]);
+    CHECK(publisher->published() == 3);
+  }
+  SECTION("what came too early follows as soon as the one before is there") {
+    refuse(sent[2]);
+    acknowledge(sent[1]);
+    const auto again = pump();
+    REQUIRE(again.size() == 1);
+    CHECK(again[0] == sent[2]);
+    CHECK(pump().empty());
+  }
+  SECTION("where the stream is another, the first is taken as it is") {
+    refuse(sent[1]);
+    const auto again = pump();
+    REQUIRE(again.size() == 2);
+    CHECK(header(again[0], kBehind).empty());
+    CHECK(header(again[0], "Nats-Msg-Id") == header(sent[1], "Nats-Msg-Id"));
+    CHECK(again[1] == sent[2]);
+    refuse(again[0]);  // makes no sense
+    CHECK(pump().empty());
+  }
+  SECTION("what comes later follows what was acknowledged") {
+    for (const auto& message : sent) acknowledge(message);
+    emit("d.d");
+    CHECK(header(pump().at(0), kBehind) == header(sent[2], "Nats-Msg-Id"));
+  }
+}
+
+TEST_CASE_METHOD(PublisherFixture, "JetStream that elects a leader is waited for, a while") {
+  const auto* const away = R"({"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}})";
+  emit("a.a");
+  answer("stream", away);
+  CHECK(pump().empty());
+  clock.advance(std::chrono::seconds(30));
+  CHECK(pump().empty());
+  answer("stream", away);
+  SECTION("and is there") {
+    stream_is_there();
+    CHECK(pump().at(0).subject == subjects.event_log("NS", "a.a"));
+  }
+  SECTION("and stays away") {
+    clock.advance(std::chrono::seconds(31));
+    CHECK(pump().at(0).subject == "muster.event.NS.a.a");
+    emit("b.b");
+    answer("stream", away);
+    CHECK(pump().size() == 1);
+  }
+}
+
+TEST_CASE_METHOD(PublisherFixture, "where nobody answers for JetStream, events go out all the same") {
+  emit("a.a");
+  CHECK(pump().empty());
+  clock.advance(std::chrono::seconds(61));
+  CHECK(pump().at(0).subject == "muster.event.NS.a.a");
+}
+
+TEST_CASE_METHOD(PublisherFixture, "a stream that does not answer for long is done without, and looked for again") {
+  stream_is_there();
+  emit("a.a");
+  CHECK(pump().size() == 1);
+  std::vector<Outgoing> plainly;
+  for (int seconds = 0; seconds < 120 && publisher->streaming(); ++seconds) {
+    clock.advance(std::chrono::seconds(1));
+    plainly = pump();
+  }
+  REQUIRE(plainly.size() == 1);
+  CHECK(plainly[0].subject == "muster.event.NS.a.a");
+  CHECK(publisher->published() == 1);
+  const auto asked = requests.size();
+  clock.advance(std::chrono::seconds(31));
+  pump();
+  CHECK(requests.size() == asked + 1);
+  stream_is_there();
+  emit("b.b");
+  const auto back = pump();
+  REQUIRE(back.size() == 1);
+  CHECK(back[0].subject == subjects.event_log("NS", "b.b"));
+  CHECK(header(back[0], kBehind).empty());
+  SECTION("it is no better: nothing waits for it for long") {
+    clock.advance(std::chrono::seconds(6));
+    CHECK(sequences(pump()) == up_to(2, 2));
+    CHECK_FALSE(publisher->streaming());
+  }
+  SECTION("it is: it has as long as before") {
+    acknowledge(back[0]);
+    emit("c.c");
+    pump();
+    clock.advance(std::chrono::seconds(50));
+    pump();
+    CHECK(publisher->streaming());
+  }
+}
+
+TEST_CASE_METHOD(PublisherFixture, "a stream that refuses all is asked for every other second, and not for ever") {
+  stream_is_there();
+  emit("a.a");
+  pump();
+  for (int i = 0; i < 100 && publisher->streaming(); ++i) {
+    answer("ack.1", R"({"error":{"code":503,"err_code":10047,"description":"insufficient storage"}})");
+    pump();
+    clock.advance(Millis(100));
+    stream_is_there();
+    pump();
+  }
+  CHECK(requests.size() < 10);
+  clock.advance(std::chrono::minutes(1));
+  answer("ack.1", R"({"error":{"code":503,"err_code":10047,"description":"insufficient storage"}})");
+  CHECK(sequences(pump()) == up_to(1));
+  CHECK(publisher->published() == 1);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "what a former process has sent does not come twice") {
+  stream_is_there();
+  for (int i = 0; i < 3; ++i) emit("a.a");
+  const auto first = pump();
+  REQUIRE(first.size() == 1);
+  const auto id = header(first[0], "Nats-Msg-Id");
+  emit("a.a");
+  make();
+  stream_is_there();
+  SECTION("all that it has sent is there") {
+    last = id;
+    const auto rest = pump();
+    CHECK(sequences(rest) == up_to(4, 4));
+    CHECK(header(rest[0], kBehind) == id);
+    CHECK(publisher->published() == 3);
+  }
+  SECTION("what is last there is of another fleet, older, newer than all, or cannot be read: all is sent") {
+    for (const auto* other : {"", "x", "other-1-3", "-", "-1"}) {
+      last = std::string(other) == "-1" ? id.substr(0, id.find('-')) + "-1-x" : other;
+      CAPTURE(*last);
+      make();
+      stream_is_there();
+      const auto all = pump();
+      CHECK(sequences(all) == up_to(4));
+      CHECK(header(all[0], kBehind).empty());
+    }
+    last = id.substr(0, id.find('-')) + "-1-99";
+    make();
+    stream_is_there();
+    CHECK(sequences(pump()) == up_to(4));
+  }
+  SECTION("nothing else goes out until that is known") {
+    last.reset();
+    emit("b.b");
+    CHECK(pump().size() == 1);
+    CHECK(pump().empty());
+    clock.advance(std::chrono::seconds(6));
+    CHECK(pump().size() == 1);
+  }
+}
+
+TEST_CASE_METHOD(PublisherFixture, "what went out plainly while the stream was away does not come again") {
+  stream_is_there();
+  emit("a.a");
+  const auto first = pump();
+  acknowledge(first[0]);
+  emit("b.b");
+  pump();
+  answer("ack.2", "", true);
+  clock.advance(std::chrono::seconds(61));
+  CHECK(sequences(pump()) == up_to(2, 2));
+  stream_is_there();
+  last = header(first[0], "Nats-Msg-Id");
+  emit("c.c");
+  CHECK(sequences(pump()) == up_to(3, 3));
 }
