@@ -16,6 +16,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t kChangesSaid = 10;  // of each command that a plan is told of
+
 Error invalid(std::string message) {
   return {Errc::kInvalidRequest, std::move(message), {}, 0};
 }
@@ -55,6 +57,18 @@ Json writable(const PropertyRule& rules, const Json& properties) {
     kept[name] = value.is_object() && !rule.properties.empty() ? writable(rule, value) : value;
   }
   return kept;
+}
+
+Json shown(const std::vector<CommandPlan::Other>& others) {
+  auto all = Json::array();
+  for (const auto& other : others) {
+    auto changes = Json::array();
+    for (const auto& [step, resource] : other.steps) {
+      if (changes.size() < kChangesSaid) changes.push_back(resource);
+    }
+    all.push_back({{"command", other.command.value}, {"changes", std::move(changes)}});
+  }
+  return all;
 }
 
 }  // namespace
@@ -147,6 +161,7 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
                     .text("draft", draft.id)
                     .raw("summary", shown(draft.plan.summary()).dump())
                     .flag("nothing", draft.nothing)
+                    .raw("behind", shown(p_.commands.changing(draft)).dump())
                     .raw("mistakes", notes(draft.mistakes))
                     .number("mistakes_total", draft.mistakes.size())
                     .raw("unchecked", notes(draft.unchecked))
@@ -173,6 +188,13 @@ Result<JsonText> Api::apply(ApiRequest& request, Effects&) {
     return invalid(joined(said));
   }
   auto summary = shown(draft.plan.summary());
+  if (const auto others = p_.commands.changing(draft); !others.empty()) {
+    return Error{Errc::kConflict,
+                 "nothing to change as of now, and command " + others.front().command.value + " is changing " +
+                     others.front().steps.begin()->second + ": apply again when it has ended",
+                 {},
+                 0};
+  }
   if (draft.nothing) return Json{{"command", nullptr}, {"state", "complete"}, {"summary", std::move(summary)}}.dump();
   const auto id = p_.commands.apply(draft, if_busy == "refuse" ? Commands::IfBusy::kRefuse : Commands::IfBusy::kWait,
                                     p_.clock.now());

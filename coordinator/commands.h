@@ -84,6 +84,9 @@ class Commands {
   /// One that runs; nullptr: it does not.
   [[nodiscard]] const Execution* running(const CommandId& id) const;
   [[nodiscard]] const CommandRow* queued(const CommandId& id) const;
+  /// Of a draft that would change nothing: other commands, under way, that change what it leaves as it is, and of what
+  /// they do `STACK/NAME`. What is declared last is not so when they have ended.
+  [[nodiscard]] std::vector<CommandPlan::Other> changing(const Draft& draft) const;
   [[nodiscard]] std::size_t active() const { return running_.size() + queued_.size(); }
 
  private:

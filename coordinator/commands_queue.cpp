@@ -55,6 +55,13 @@ std::vector<CommandPlan::Other> Commands::overtaken(const Draft& draft, const st
   return found;
 }
 
+std::vector<CommandPlan::Other> Commands::changing(const Draft& draft) const {
+  if (!draft.nothing) return {};
+  std::vector<std::string> stacks;
+  for (const auto& stack : draft.stacks) stacks.push_back(stack.stack);
+  return overtaken(draft, stacks, {});
+}
+
 CommandId Commands::enqueue(const char* kind, std::vector<std::string> stacks, CommandPlan plan) {
   Queued queued;
   queued.row.id = new_id();

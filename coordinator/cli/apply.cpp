@@ -376,6 +376,35 @@ Result<std::optional<Json>> await_command(Client& client, Screen& screen, const 
   return std::optional<Json>();
 }
 
+/// What other commands do, of a plan that would change nothing: it may be otherwise when they have ended. Empty:
+/// nothing.
+std::string changes_beside(const Json& plan) {
+  std::string said;
+  for (const Json& other : plan.value("behind", Json::array())) {
+    said += (said.empty() ? "command " : ", command ") + field(other, "command") + " is changing " +
+            escape(plain(other.at("changes").at(0)));
+    if (const auto more = other.at("changes").size() - 1; more > 0) said += " and " + std::to_string(more) + " more";
+  }
+  return said;
+}
+
+/// A plan; where it would change nothing, once others that do have ended.
+Result<Json> settled_plan(Client& client, Screen& screen, const Wanted& wanted, const ApplyOptions& options,
+                          const Interrupted& interrupted) {
+  const bool looks_only = options.plan_only || !options.plan_out.empty();
+  for (;;) {
+    auto plan = ask_plan(client, screen, wanted, !looks_only);
+    const auto others = plan ? changes_beside(*plan) : std::string();
+    if (others.empty() || looks_only || options.refuse_busy) return plan;
+    note(screen, "nothing to do as of now, and " + others + ": waiting for its end");
+    for (const Json& other : plan->at("behind")) {
+      const auto ended = await_command(client, screen, field(other, "command"), interrupted);
+      if (!ended) return ended.error();
+      if (!*ended) return plan;
+    }
+  }
+}
+
 /// Mistakes that only show beside the inventory, each with its place in the files.
 int report_mistakes(Screen& screen, const Json& plan, const std::vector<DeclarationFile>& files,
                     const std::map<std::string, std::string>& variables) {
@@ -397,17 +426,6 @@ int report_mistakes(Screen& screen, const Json& plan, const std::vector<Declarat
   return 2;
 }
 
-/// Text that looks like a reference stays text when it is declared.
-void escape_references(Json& value) {
-  if (value.is_string()) {
-    auto& text = value.get_ref<std::string&>();
-    for (auto at = text.find("${"); at != std::string::npos; at = text.find("${", at + 3)) text.insert(at, "$");
-  }
-  if (value.is_structured()) {
-    for (auto& inner : value) escape_references(inner);
-  }
-}
-
 }  // namespace
 
 int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask& ask, const Interrupted& interrupted) {
@@ -419,7 +437,7 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
   if (options.refresh) {
     if (const auto done = refresh(client, screen, *wanted, interrupted); !done) return report(screen, done.error());
   }
-  auto plan = ask_plan(client, screen, *wanted, !options.plan_only && options.plan_out.empty());
+  auto plan = settled_plan(client, screen, *wanted, options, interrupted);
   if (!plan) return report(screen, plan.error());
   if (!plan->at("mistakes").empty()) return report_mistakes(screen, *plan, *files, options.variables);
   if (!wanted->basis.is_null()) {
@@ -437,10 +455,13 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
   const bool machine = screen.format != Format::kTable;
   if (!machine || !(options.plan_only || options.yes)) show_plan(screen, machine ? screen.err : screen.out, *plan);
   if (!options.plan_out.empty() && !save_plan(screen, options.plan_out, *wanted, *plan)) return 1;
+  const auto others = changes_beside(*plan);
+  if (!others.empty()) note(screen, others + ": what is to do may be otherwise then");
   if (options.plan_only || !options.plan_out.empty()) {
     if (machine) write_object(screen, shown_plan(*plan).dump(), [](const Json&) {});
     return 0;
   }
+  if (!others.empty()) return 1;
   if (plan->value("nothing", false)) {
     if (machine) {
       const Json answer{
@@ -535,48 +556,6 @@ int cancel(Client& client, Screen& screen, const std::string& id, bool force) {
                << (force ? ": what runs is told to stop\n" : ": what runs ends, nothing more is begun\n");
   });
   return 0;
-}
-
-int export_resources(Client& client, Screen& screen, const ResourcesOptions& options, const std::string& stack) {
-  Json request = Json::object();
-  const auto given = [&](const char* name, const std::string& value) {
-    if (!value.empty()) request[name] = value;
-  };
-  given("text", options.text);
-  given("target", options.target);
-  given("type", options.type);
-  if (options.managed) request["managed"] = *options.managed;
-  Json resources = Json::array();
-  std::set<std::string> names;
-  const auto done = each_item(client, "export", request, [&](const std::string& text) {
-    const Json item = Json::parse(text);
-    std::string name;
-    for (const char c : field(item, "label")) {
-      const bool kept =
-          (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-      if (kept) name += c;
-      if (!kept && !name.empty() && name.back() != '-') name += '-';
-    }
-    while (!name.empty() && name.back() == '-') name.pop_back();
-    name = name.substr(0, 56);
-    if (name.empty() || name.front() == '-') name = "r" + name;
-    auto unique = name;
-    for (int i = 2; !names.insert(unique).second; ++i) unique = name + "-" + std::to_string(i);
-    Json resource{{"name", unique}, {"type", item.at("type")}, {"target", item.at("target")}};
-    if (item.contains("native_id")) resource["native_id"] = item.at("native_id");
-    resource["properties"] = item.at("properties");
-    for (auto& property : resource["properties"]) escape_references(property);
-    resources.push_back(std::move(resource));
-    return true;
-  });
-  if (!done) return report(screen, done.error());
-  const Json document{{"stack", stack}, {"resources", std::move(resources)}};
-  if (screen.format == Format::kJson || screen.format == Format::kNdjson) {
-    screen.out << document.dump(screen.format == Format::kJson ? 2 : -1) << '\n';
-  } else {
-    screen.out << to_yaml(document);
-  }
-  return screen.out ? 0 : 1;
 }
 
 }  // namespace muster::cli

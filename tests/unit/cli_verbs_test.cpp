@@ -1,8 +1,12 @@
 #include "coordinator/cli/verbs.h"
 
+#include <fstream>
+
 #include <catch2/catch.hpp>
 
+#include "coordinator/cli/apply.h"
 #include "coordinator/schema_check.h"
+#include "support/scratch.h"
 #include "unit/cli_screen.h"
 
 using namespace muster;
@@ -169,6 +173,52 @@ TEST_CASE("a run says what was renamed, if anything was") {
         "run R: complete\n"
         "TARGET  TYPE      LISTED  READ  FILTERED  NEW  CHANGED  RENAMED  UNCHANGED  MISSING  ERRORS  COMPLETE\n"
         "etc     FS::File       2     0         0    0        0        1          1        0       0  yes\n");
+}
+
+TEST_CASE("an apply that finds nothing to do while a command changes the stack waits for it, and plans again") {
+  const test::Scratch scratch;
+  const auto file = (scratch.path / "shop.yaml").string();
+  std::ofstream(file) << "stack: shop\nresources:\n  - {name: a, type: FS::File, target: etc, properties: {path: a}}\n";
+  ApplyOptions options;
+  options.files = {file};
+  options.yes = true;
+  const auto never_asks = [](const std::string&) { return std::optional<bool>(); };
+  const auto plan = [](const std::string& behind) {
+    return R"({"draft":"D","summary":{"unchanged":1},"nothing":true,"mistakes":[],"unchecked":[],"steps":[],"next":null,)"
+           R"("behind":[)" +
+           behind + "]}";
+  };
+  const std::string other = R"({"command":"C","changes":["shop/a","shop/b"]})";
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");
+  client.answer("plan", plan(other));
+  SECTION("until it has ended") {
+    client.answer("command", R"({"command":"C","state":"complete","finished_at":"2026-01-01T00:00:00Z"})");
+    client.answer("command", R"({"command":"C","state":"complete","plan":{"steps":[]},"results":[],"next":null})");
+    client.answer("declare", R"({"draft":"E","resources":1,"targets":0})");
+    client.answer("plan", plan(""));
+    CHECK(apply(client, test.screen, options, never_asks, kNever) == 0);
+    CHECK(test.out.str() == "plan: 1 unchanged\nnothing to do: all is as declared\n");
+    CHECK(test.err.str() ==
+          "nothing to do as of now, and command C is changing shop/a and 1 more: waiting for its end\n");
+  }
+  SECTION("or the user does not want to wait") {
+    CHECK(apply(client, test.screen, options, never_asks, [] { return true; }) == 1);
+    CHECK(test.out.str() == "plan: 1 unchanged\n");
+  }
+  SECTION("or is not to wait") {
+    options.refuse_busy = true;
+    CHECK(apply(client, test.screen, options, never_asks, kNever) == 1);
+    CHECK(test.out.str() == "plan: 1 unchanged\n");
+    CHECK(test.err.str() == "command C is changing shop/a and 1 more: what is to do may be otherwise then\n");
+  }
+  SECTION("or only looks") {
+    options.plan_only = true;
+    CHECK(apply(client, test.screen, options, never_asks, kNever) == 0);
+    CHECK(test.out.str() == "plan: 1 unchanged\n");
+    CHECK(test.err.str() == "command C is changing shop/a and 1 more: what is to do may be otherwise then\n");
+  }
 }
 
 TEST_CASE("who stops waiting is told that the run goes on") {

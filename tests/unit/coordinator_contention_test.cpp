@@ -213,6 +213,30 @@ TEST_CASE_METHOD(OvertakenFixture,
   CHECK(thing("a")["login"]["pin"] == "1");
 }
 
+TEST_CASE_METHOD(OvertakenFixture, "what would change nothing is not told as done while another command changes it") {
+  const auto before = stack({box("a", {{"size", 1}}), box("b", {{"size", 1}})});
+  hold({box("a", {{"size", 1}}), box("b", {{"size", 2}})});
+  const auto plan = api("plan", before);
+  CHECK(plan["nothing"] == true);
+  CHECK(plan["behind"] == Json{{{"command", first}, {"changes", {"shop/b"}}}});
+  const auto refused = api("apply", before)["error"];
+  CHECK(refused["code"] == "CONFLICT");
+  CHECK_THAT(refused["message"].get<std::string>(), Contains("command " + first + " is changing shop/b"));
+  SECTION("but what it does not change is") {
+    const auto patch = stack({box("a", {{"size", 1}})}, "patch");
+    CHECK(api("plan", patch)["behind"].empty());
+    CHECK(api("apply", patch)["state"] == "complete");
+  }
+  SECTION("and is planned anew when it has ended") {
+    release_all();
+    CHECK(end_of(first)["state"] == "complete");
+    const auto then = api("plan", before);
+    CHECK(then["nothing"] == false);
+    CHECK(then["behind"].empty());
+    CHECK(apply(before)["state"] == "complete");
+  }
+}
+
 TEST_CASE_METHOD(CommandsFixture, "of two stacks that adopt one object at a time one has it") {
   start_discovered();
   system.add("NS::Box", {"found", R"({"name":"a","size":1})", "uid-found"});
