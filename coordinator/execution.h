@@ -36,6 +36,8 @@ struct CommandServices {
   spdlog::logger& log;
 };
 
+struct Unsettled;
+
 /// Carries one command out. Each step is written before a job of it is published and when it ends, so that another
 /// coordinator goes on where this one stopped. What came of a change that nobody answered for is found out by its
 /// status, a read, or the same key again, never assumed.
@@ -115,6 +117,8 @@ class Execution {
   void leave_key(Work& work);
   std::pair<std::string, JsonText> unread_of(const Work& work);
   std::optional<std::string> unread_moved(const Work& work);
+  [[nodiscard]] std::vector<Unsettled> unsettled(const Work& work) const;
+  void settle_key(const Work& work);
   void spend_key(Work& work);
 
   // execution_deletions.cpp: what goes with what is deleted

@@ -17,23 +17,41 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t kMaxPlaces = 16;  // of one resource, of which its key is kept
+
+std::string text_of(const std::vector<Unsettled>& all) {
+  auto list = Json::array();
+  for (const auto& each : all) list.push_back({each.key, each.place, each.values});
+  return all.empty() ? std::string() : list.dump();
+}
+
 }  // namespace
 
-/// What was asked for in another thing is another object: it may be there, and goes with that.
+/// What is kept of a resource: at most one key for each thing that it was to lie in.
+std::vector<Unsettled> Execution::unsettled(const Work& work) const {
+  const auto text = must(s_.store.unsettled(work.place()));
+  const auto list = Json::parse(text, nullptr, false);
+  if (text.empty()) return {};
+  if (!list.is_array() || list.empty()) return {{text, {}, {}}};  // of older versions: a key, or one with its place
+  if (list[0].is_string()) return {{list.at(0), list.at(1), list.at(2)}};
+  std::vector<Unsettled> all;
+  for (const auto& each : list) all.push_back({each.at(0), each.at(1), each.at(2)});
+  return all;
+}
+
+/// What was asked for in another thing is another object: it may be there, and is gone on with when it is declared
+/// there again.
 void Execution::inherit_key(Work& work) {
-  work.asked = Unsettled::parse(must(s_.store.unsettled(work.place())));
-  work.unsettled = !work.asked.key.empty();
+  const auto parent = work.type != nullptr ? parent_of(work) : std::nullopt;
+  work.asked = {{}, parent ? parent->native_id : std::string(), {}};
+  for (const auto& each : unsettled(work)) {
+    const bool here = work.type == nullptr || each.is_of(work.asked.place) || MUSTER_MUTATION("key-of-elsewhere");
+    if (here) work.asked = {each.key, work.asked.place, each.values};
+  }
   work.inherited_key = work.asked.key;
-  if (work.type != nullptr) {
-    const auto parent = parent_of(work);
-    const auto place = parent ? parent->native_id : std::string();
-    const bool elsewhere = !work.asked.values.empty() && work.asked.place != place;
-    if (elsewhere && !MUSTER_MUTATION("key-of-elsewhere")) work.inherited_key.clear();
-    if (!work.inherited_key.empty()) {
-      const auto unread = unread_of(work).first;
-      work.old_values = !unread.empty() && work.asked.values != hex(hash128(unread));
-    }
-    work.asked.place = place;
+  if (!work.inherited_key.empty() && work.type != nullptr) {
+    const auto unread = unread_of(work).first;
+    work.old_values = !unread.empty() && work.asked.values != hex(hash128(unread));
   }
   work.op.uncertain = work.op.uncertain || !work.inherited_key.empty();
 }
@@ -42,7 +60,18 @@ void Execution::inherit_key(Work& work) {
 void Execution::leave_key(Work& work) {
   work.asked.key = work.key();
   if (work.type != nullptr && !work.old_values) work.asked.values = hex(hash128(unread_of(work).first));
-  must(s_.store.set_unsettled(work.place(), work.asked.text()));
+  auto all = unsettled(work);
+  std::erase_if(all, [&](const Unsettled& each) { return each.is_of(work.asked.place); });
+  if (all.size() == kMaxPlaces) all.erase(all.begin());
+  all.push_back(work.asked);
+  must(s_.store.set_unsettled(work.place(), text_of(all)));
+}
+
+/// What came of the create is known.
+void Execution::settle_key(const Work& work) {
+  auto all = unsettled(work);
+  std::erase_if(all, [&](const Unsettled& each) { return each.is_of(work.asked.place); });
+  must(s_.store.set_unsettled(work.place(), text_of(all)));
 }
 
 /// What a step declares and nobody can read back, as text; and what is declared without it.
@@ -87,7 +116,7 @@ std::optional<std::string> Execution::unread_moved(const Work& work) {
 
 /// What was made with the key is gone: what is asked for next is another object.
 void Execution::spend_key(Work& work) {
-  must(s_.store.set_unsettled(work.place(), {}));
+  settle_key(work);
   ++work.op.epoch;
   work.op.request_id.clear();
   work.op.job = {};

@@ -12,21 +12,16 @@
 
 namespace muster {
 
-/// A step that runs. Shared by the files that implement Execution.
 /// What is kept of a create whose outcome is not known.
 struct Unsettled {
   std::string key;
   std::string place;   // native id of what it was to lie in
-  std::string values;  // stands for what it was to have and nobody can read back; empty: not known
+  std::string values;  // stands for what it was to have and nobody can read back; empty: not known, nor is the place
 
-  [[nodiscard]] std::string text() const { return nlohmann::json{key, place, values}.dump(); }
-  static Unsettled parse(const std::string& text) {
-    const auto kept = nlohmann::json::parse(text, nullptr, false);
-    if (!kept.is_array() || kept.size() != 3) return {text, {}, {}};  // of an older version
-    return {kept[0], kept[1], kept[2]};
-  }
+  [[nodiscard]] bool is_of(const std::string& other) const { return values.empty() || place == other; }
 };
 
+/// A step that runs. Shared by the files that implement Execution.
 struct Execution::Work {
   enum class Change : std::uint8_t { kCreate, kUpdate, kDelete };
 
@@ -84,7 +79,6 @@ struct Execution::Work {
   std::string inherited_key;  // of a create of an earlier command that nobody knows the outcome of
   Unsettled asked;            // as it is kept where its outcome stays unknown
   bool old_values = false;    // it may have been made with other write-only values than are declared
-  bool unsettled = false;     // the key of an earlier create is kept, whether this one inherits it or not
   int tries = 0;              // of a change whose outcome is not known, or that conflicted
   int reads = 0;              // that did not show what was wanted
   int polls = 0;

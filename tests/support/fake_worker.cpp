@@ -78,8 +78,10 @@ JobResult FakeSystem::change(const Job& job) {
       if (it != of_type.end()) return done(*it);
     }
     auto properties = Json::parse(create->properties.json);
+    const auto place = create->parent ? create->parent->native_id : std::string();
     for (const auto& thing : of_type) {
-      if (Json::parse(thing.properties).value("name", Json()) == properties.value("name", Json())) {
+      const auto name = Json::parse(thing.properties).value("name", Json());
+      if (thing.parent == place && name == properties.value("name", Json())) {
         return Error{Errc::kAlreadyExists, "the name is taken", {}, 0};
       }
     }

@@ -167,6 +167,31 @@ TEST_CASE_METHOD(ContentsFixture,
   CHECK(keys.size() == 2);
 }
 
+TEST_CASE_METHOD(ContentsFixture,
+                 "what may have been made in a thing is gone on with when it is declared there again") {
+  const auto in = [&](const char* parent) { return stack({box("a"), box("z"), item("b", parent)}); };
+  manifest.types[1].schema = R"({"type":"object","properties":{"name":{"type":"string"}}})";
+  start_discovered();
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const bool looks = job.type == "NS::Item" && std::holds_alternative<ListJob>(job.operation);
+    if (looks) return Error{Errc::kAccessDenied, "nobody sees what is in there", {}, 0};
+    return {};
+  };
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (job.type != "NS::Item") return {};
+    static_cast<void>(system.change(job));
+    return Error{Errc::kInternalFailure, "a fault afterwards", {}, 0};
+  };
+  REQUIRE(result_of(apply(in("a")), "b") == "failed INTERNAL_FAILURE");
+  const bool known = GENERATE(false, true);  // what came of it elsewhere
+  if (known) worker().on_go = {};
+  REQUIRE(result_of(apply(in("z")), "b") == (known ? "done" : "failed INTERNAL_FAILURE"));
+  worker().on_go = {};
+  worker().on_job = {};
+  CHECK(result_of(apply(in("a")), "b") == "done");
+  CHECK(std::ranges::count(places("b"), id_of("a")) == 1);
+}
+
 TEST_CASE_METHOD(ContentsFixture, "what was seen in a thing before it was deleted is no news") {
   start_discovered();
   REQUIRE(apply(stack({box("a")}))["state"] == "complete");
