@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "coordinator/must.h"
+#include "schema/mutation.h"
 
 namespace muster {
 namespace {
@@ -226,7 +227,7 @@ Publisher::Batch Publisher::make_batch(const std::deque<EventRow>& events, std::
   batch.message.headers.push_back({"content-type", std::string(count == 1 ? kEventType : kBatchType)});
   auto id = store_.fleet().value + "-" + std::to_string(first.sequence) + "-" + std::to_string(last);
   batch.message.headers.push_back({"Nats-Msg-Id", id});
-  if (!stream) return batch;
+  if (!stream || MUSTER_MUTATION("events-overtake")) return batch;
   batch.message.headers.push_back({std::string(kBehind), last_known_ ? last_batch_ : std::string(kUnknown)});
   last_batch_ = std::move(id);
   return batch;

@@ -41,6 +41,9 @@ void Fleet::watch(const Outgoing& message) {
       token = job->token;
     }
   }
+  if (message.subject.starts_with("sim.eventlog.") && store_->uncommitted() > 0) {
+    fault_ = "an event is kept before it is durable";
+  }
   if (!message.subject.ends_with(".control")) return;
   const auto control = decode<Control>(message.data);
   const auto* go = control ? std::get_if<Go>(&control->action) : nullptr;
@@ -64,15 +67,15 @@ void Fleet::hear(const Outgoing& message) {
 
 /// Events go out when they are durable, as they are stored, and one after the other; where they were before, and it
 /// was not noted, they go out again.
-void Fleet::follow(const Outgoing& message) {
+void Fleet::follow(const Outgoing& message, std::string_view from) {
   if (fault_) return;
-  if (store_->uncommitted() > 0) fault_ = "an event is told before it is durable";
+  if (from == "coordinator" && store_->uncommitted() > 0) fault_ = "an event is told before it is durable";
   if (message.data.size() > kMaxEventBytes) fault_ = fmt::format("{} bytes of events in one", message.data.size());
   auto events = Json::parse(message.data);
   if (!events.is_array()) events = Json::array({std::move(events)});
   // What goes out while nobody hears it is not said again: without a stream it can be read in the store.
   const auto connections = connections_of_coordinator();
-  const bool apart = std::exchange(connections_, connections) != connections;
+  const bool apart = std::exchange(connections_, connections) != connections && plainly_;
   for (const auto& event : events) {
     const auto sequence = std::stoull(event.at("sequence").get<std::string>());
     const bool again = sequence <= followed_ && sequence == must(store_->published()) + 1;

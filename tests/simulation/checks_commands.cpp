@@ -58,10 +58,10 @@ Fleet::Fault Fleet::check_change(const std::string& key, const Host& host) {
   return std::nullopt;
 }
 
-/// A child goes with the object that it lies in.
-Fleet::Fault Fleet::check_taken_along(const std::string& key, const std::string& child) {
-  auto row = must(store_->one("cloud", "SIM::Child", child));
-  if (!row) row = must(store_->one(std::string("cloud") + kOtherName, "SIM::Child", child));
+/// A thing goes with what it lies in.
+Fleet::Fault Fleet::check_taken_along(const std::string& key, const std::string& type, const std::string& id) {
+  auto row = must(store_->one("cloud", type, id));
+  if (!row) row = must(store_->one(std::string("cloud") + kOtherName, type, id));
   if (!row || !row->managed || row->state == ResourceState::kMissing) return std::nullopt;
   const auto place = parsed(key);
   const auto command = place ? must(store_->command(place->command)) : std::nullopt;
@@ -71,9 +71,9 @@ Fleet::Fault Fleet::check_taken_along(const std::string& key, const std::string&
   for (const auto& other : plan->steps) {
     if (other.row != row->row) continue;
     if (other.action == StepAction::kDelete || other.action == StepAction::kReplace) return std::nullopt;
-    return fmt::format("{} goes with {}, and is planned as {}", child, step.name, step_action_name(other.action));
+    return fmt::format("{} goes with {}, and is planned as {}", id, step.name, step_action_name(other.action));
   }
-  return fmt::format("{} goes with {}, of which the plan says nothing", child, step.name);
+  return fmt::format("{} goes with {}, of which the plan says nothing", id, step.name);
 }
 
 /// What each command says that it has done is so, and what it says that it has not done is not.
@@ -285,12 +285,19 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
   return std::nullopt;
 }
 
-/// Where all has been made anew, no key is kept of a create whose outcome was not known.
+/// Where all has been made anew, no key is kept of a create whose outcome was not known: not where things are now.
 Fleet::Fault Fleet::check_settled(const Json& request) {
   const auto& stack = request["stacks"][0];
+  std::map<std::string, std::string> places;  // by name: native id of what it lies in
+  must(store_->of_stack(stack["stack"].get_ref<const std::string&>(), {}, [&](const ManagedView& row) {
+    places[std::string(row.name)] = objects_.types().at(std::string(row.type)).at(std::string(row.native_id)).parent;
+  }));
   for (const auto& resource : stack["resources"]) {
     const auto place = Json{stack["stack"], resource["name"], resource["target"], resource["type"]}.dump();
-    if (!must(store_->unsettled(place)).empty()) return "made, and its key is kept: " + place;
+    const auto kept = must(store_->unsettled(place));
+    for (const auto& each : kept.empty() ? Json::array() : Json::parse(kept)) {
+      if (each.at(1) == places.at(resource["name"])) return "made, and its key is kept: " + place + " " + kept;
+    }
   }
   return std::nullopt;
 }

@@ -8,15 +8,19 @@ namespace {
 
 const std::string kSuccessor = "successor-";  // begins its name
 
-/// The type of what something lies in, and of what lies in something; empty: nothing does.
+/// The type of what something lies in; empty: in nothing.
 std::string around(const std::string& type) {
   if (type == "SIM::Item") return "SIM::Box";
-  return type == "SIM::Part" ? "SIM::Item" : "";
+  if (type == "SIM::Part") return "SIM::Item";
+  return type == "SIM::Folder" || type == "SIM::File" ? "SIM::Folder" : "";
 }
 
-std::string within(const std::string& type) {
-  if (type == "SIM::Box") return "SIM::Item";
-  return type == "SIM::Item" ? "SIM::Part" : "";
+/// The types of what lies in something.
+std::vector<std::string> within(const std::string& type) {
+  if (type == "SIM::Box") return {"SIM::Item"};
+  if (type == "SIM::Item") return {"SIM::Part"};
+  if (type == "SIM::Folder") return {"SIM::Folder", "SIM::File"};
+  return {};
 }
 
 }  // namespace
@@ -34,6 +38,13 @@ void Cloud::deepen() {
   types_["SIM::Part"];
 }
 
+void Cloud::add_folders() {
+  for (const auto* name : {"SIM::Folder", "SIM::File"}) {
+    names_.emplace_back(name);
+    types_[name];
+  }
+}
+
 void Cloud::add(const std::string& type, const std::string& id, Thing thing) {
   if (thing.name.empty()) thing.name = id;
   types_[type][id] = std::move(thing);
@@ -46,20 +57,34 @@ void Cloud::note_place(const std::string& type, const std::string& id) {
   for (auto outer = around(type); !outer.empty(); outer = around(outer)) {
     const auto found = types_[outer].find(place);
     if (found == types_[outer].end()) return;
-    if (found->second.name.starts_with(kSuccessor)) return count_removal(type, id);
+    const bool was_in_what_is_gone = std::ranges::any_of(left_, [&](const auto& each) {
+      const auto& [where, who] = each;
+      return where.first == outer && !where.second.empty() && who.contains(place) &&
+             !types_[around(outer)].contains(where.second);
+    });
+    if (was_in_what_is_gone || found->second.name.starts_with(kSuccessor)) return count_removal(type, id);
     place = found->second.parent;
   }
 }
 
 void Cloud::count_removal(const std::string& type, const std::string& id) {
+  std::set<std::pair<std::string, std::string>> around;  // two may have lain in each other, one after the other
+  count_removal(type, id, around);
+}
+
+void Cloud::count_removal(const std::string& type, const std::string& id,
+                          std::set<std::pair<std::string, std::string>>& around) {
+  if (!around.emplace(type, id).second) return;
   ++removals_[{type, id}];
-  const auto inner = within(type);
-  const auto contents = types_.find(inner);
-  if (contents == types_.end()) return;
-  for (const auto& [one, thing] : contents->second) {
-    if (thing.parent == id) count_removal(inner, one);
+  for (const auto& inner : within(type)) {
+    const auto contents = types_.find(inner);
+    if (contents == types_.end()) continue;
+    for (const auto& [one, thing] : contents->second) {
+      if (thing.parent == id) count_removal(inner, one, around);
+    }
+    for (const auto& one : left_[{inner, id}]) count_removal(inner, one, around);
   }
-  for (const auto& one : left_[id]) count_removal(inner, one);
+  around.erase({type, id});
 }
 
 void Cloud::remove(const std::string& type, const std::string& id) {
@@ -69,14 +94,18 @@ void Cloud::remove(const std::string& type, const std::string& id) {
 }
 
 void Cloud::remove_contents(const std::string& type, const std::string& id) {
-  const auto inner = within(type);
-  const auto contents = types_.find(inner);
-  if (contents == types_.end()) return;
-  std::erase_if(contents->second, [&](const auto& one) {
-    if (one.second.parent != id) return false;
-    remove_contents(inner, one.first);
-    return true;
-  });
+  for (const auto& inner : within(type)) {
+    const auto contents = types_.find(inner);
+    if (contents == types_.end()) continue;
+    std::vector<std::string> inside;
+    for (const auto& [one, thing] : contents->second) {
+      if (thing.parent == id) inside.push_back(one);
+    }
+    for (const auto& one : inside) {
+      contents->second.erase(one);
+      remove_contents(inner, one);
+    }
+  }
 }
 
 std::size_t Cloud::removals(const std::string& type, const std::string& id) const {
@@ -102,6 +131,24 @@ void Cloud::populate(std::size_t boxes, std::size_t items_each, std::size_t note
     }
   }
   for (std::size_t n = 0; n < notes; ++n) add("SIM::Note", "note-" + std::to_string(next_id_++), {});
+  if (!types_.contains("SIM::Folder")) return;
+  for (auto folders = 1 + random_.below(10); folders > 0; --folders) {
+    add("SIM::Folder", "folder-" + std::to_string(next_id_++), {place_for("SIM::Folder")});
+  }
+  for (auto files = random_.below(20); files > 0; --files) {
+    add("SIM::File", "file-" + std::to_string(next_id_++), {place_for("SIM::File")});
+  }
+}
+
+std::string Cloud::place_for(const std::string& type) {
+  if (around(type).empty() || (around(type) == type && random_.below(4) == 0)) return {};
+  return any(around(type));
+}
+
+bool Cloud::lies_in(std::string folder, const std::string& id) const {
+  const auto& folders = types_.at("SIM::Folder");
+  while (!folder.empty() && folder != id) folder = folders.at(folder).parent;
+  return folder == id;
 }
 
 void Cloud::churn(std::size_t acts) {
@@ -110,16 +157,18 @@ void Cloud::churn(std::size_t acts) {
     const auto id = any(type);
     switch (random_.below(5)) {
       case 0:
-        add(type, "new-" + std::to_string(next_id_++), {around(type).empty() ? "" : any(around(type))});
+        add(type, "new-" + std::to_string(next_id_++), {place_for(type)});
         break;
       case 1:
         if (!id.empty()) remove(type, id);
         break;
       case 2:
         if (!around(type).empty() && !id.empty() && !types_[around(type)].empty()) {
+          const auto to = place_for(type);
+          if (type == around(type) && lies_in(to, id)) break;
           auto& thing = types_[type][id];
-          left_[thing.parent].insert(id);
-          thing.parent = any(around(type));
+          left_[{type, thing.parent}].insert(id);
+          thing.parent = to;
           thing.has_moved = true;
           note_place(type, id);
         }
@@ -131,7 +180,10 @@ void Cloud::churn(std::size_t acts) {
   // What was made where there is nothing that it could lie in cannot be.
   for (const auto& type : names_) {
     if (around(type).empty()) continue;
-    std::erase_if(types_[type], [&](const auto& one) { return !types_[around(type)].contains(one.second.parent); });
+    std::erase_if(types_[type], [&](const auto& one) {
+      const auto& parent = one.second.parent;
+      return !types_[around(type)].contains(parent) && (type != around(type) || !parent.empty());
+    });
   }
 }
 
@@ -143,11 +195,16 @@ void Cloud::rename(std::size_t acts) {
     const auto now = "renamed-" + std::to_string(next_id_++);
     count_removal(type, id);  // who looks for the one when it is the other sees that it is gone
     add(type, now, std::move(types_[type].extract(id).mapped()));
-    if (const auto contents = types_.find(within(type)); contents != types_.end()) {
+    for (auto& [place, who] : left_) {  // who knows it under its new id may believe it to lie where it has lain
+      if (place.first == type && who.contains(id)) who.insert(now);
+    }
+    for (const auto& inner : within(type)) {
+      const auto contents = types_.find(inner);
+      if (contents == types_.end()) continue;
       for (auto& [one, thing] : contents->second) {
         if (thing.parent != id) continue;
         thing.parent = now;
-        left_[id].insert(one);
+        left_[{inner, id}].insert(one);
       }
     }
     if (random_.below(3) > 0) continue;
@@ -187,7 +244,7 @@ bool Cloud::left_out(const std::string& type, const Thing& thing) const {
 
 Cloud::Kept Cloud::kept(const std::string& type, const Thing& thing) const {
   if (left_out(type, thing)) return Kept::kNo;
-  if (around(type).empty()) return Kept::kYes;
+  if (thing.parent.empty()) return Kept::kYes;
   const auto place = kept(around(type), types_.at(around(type)).at(thing.parent));
   return place == Kept::kNo && thing.has_moved ? Kept::kUnknown : place;
 }
@@ -196,6 +253,7 @@ Json Cloud::properties(const std::string& type, const Thing& thing) {
   Json json{{"name", thing.name}, {"version", thing.version}};
   if (type == "SIM::Item") json["box"] = thing.parent;
   if (type == "SIM::Part") json["item"] = thing.parent;
+  if (around(type) == "SIM::Folder") json["folder"] = thing.parent;
   return json;
 }
 
@@ -223,7 +281,7 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
     if (name != "SIM::Note") info.page_size = kPage;
     info.read_batch = 5;
     info.parent = around(name);
-    const bool whole = name == "SIM::Box" || name == "SIM::Part";
+    const bool whole = name == "SIM::Box" || name == "SIM::Part" || name == "SIM::File";
     if (whole) info.list_gives = ListGives::kProperties;
     const auto* all = &things;
     auto list = [all, whole, name = name, trouble](const ListRequest& request, JobContext&) -> Result<ListPage> {
@@ -232,6 +290,7 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
       // Continues behind the id that came last: robust against what comes and goes between two pages.
       for (auto it = all->upper_bound(request.page_token); it != all->end(); ++it) {
         if (request.parent && it->second.parent != request.parent->native_id) continue;
+        if (!request.parent && name == around(name) && !it->second.parent.empty()) continue;
         if (page.items.size() == std::min<std::size_t>(request.page_size, kPage)) {
           page.next_page_token = page.items.back().native_id;
           break;

@@ -20,9 +20,12 @@ class Cloud {
 
   /// From now on there are SIM::Part, too, below items (listed with properties). Before populate().
   void deepen();
+  /// And from now on SIM::Folder (ids only), in one another or in nothing, and SIM::File in them (listed with
+  /// properties). Before populate().
+  void add_folders();
 
   struct Thing {
-    std::string parent;  // native id of the box of an item, of the item of a part
+    std::string parent;  // native id of the box of an item, of the item of a part, of a folder
     int version = 0;
     std::string name = {};  // the id that it had first
     bool has_moved = false;
@@ -44,7 +47,7 @@ class Cloud {
   [[nodiscard]] bool ever(const std::string& type, const std::string& id) const { return ever_.contains({type, id}); }
   /// How often a thing was removed, or what it had lain in: who has looked into its new box before it was there tells
   /// it as gone with the old one. So does who has looked into a box that has taken the place of another, before he knew
-  /// that it is another. It cannot have vanished more often.
+  /// that it is another, or that it lay in another that is gone. It cannot have vanished more often.
   [[nodiscard]] std::size_t removals(const std::string& type, const std::string& id) const;
   [[nodiscard]] static Json properties(const std::string& type, const Thing& thing);
   enum class Kept : std::uint8_t {
@@ -65,8 +68,13 @@ class Cloud {
   void remove_contents(const std::string& type, const std::string& id);
   /// What lies in it, or has lain there, is told as gone with it.
   void count_removal(const std::string& type, const std::string& id);
+  void count_removal(const std::string& type, const std::string& id,
+                     std::set<std::pair<std::string, std::string>>& around);
   void note_place(const std::string& type, const std::string& id);
   std::string any(const std::string& type);
+  std::string place_for(const std::string& type);
+  /// Whether a folder is another, or lies in it, near or far.
+  [[nodiscard]] bool lies_in(std::string folder, const std::string& id) const;
   [[nodiscard]] bool left_out(const std::string& type, const Thing& thing) const;
 
   struct Splitmix final : Random {
@@ -78,8 +86,8 @@ class Cloud {
   std::vector<std::string> names_{"SIM::Box", "SIM::Item", "SIM::Note"};
   std::map<std::string, Things> types_{{"SIM::Box", {}}, {"SIM::Item", {}}, {"SIM::Note", {}}};
   std::set<std::pair<std::string, std::string>> ever_;
-  std::map<std::pair<std::string, std::string>, std::size_t> removals_;  // by type and id
-  std::map<std::string, std::set<std::string>> left_;                    // by box or item: what has lain in it
+  std::map<std::pair<std::string, std::string>, std::size_t> removals_;        // by type and id
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> left_;  // by type and place: what lay there
   std::size_t next_id_ = 0;
   std::vector<MatchFilter> filters_;
   int left_out_version_ = 0;  // by `filters_`, of their types

@@ -1,5 +1,7 @@
 #include "simulation/faults.h"
 
+#include "simulation/event_stream.h"
+
 namespace muster::sim {
 
 Faults draw_faults(Random& random) {
@@ -82,9 +84,12 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("narrow-looks", faults.narrow_looks);
   part("second-target", faults.second_target);
   part("depth", faults.depth);
-  part("nesting", faults.nesting);
+  part("folders", faults.folders);
+  part("children", faults.children);
+  part("nests", faults.nests);
   part("notes", faults.notes);
   part("settings", faults.settings);
+  part("stream", faults.stream);
   return there;
 }
 
@@ -135,6 +140,11 @@ void plan_later_faults(const Faults& faults, TimePoint now, Random& random, Plan
   add(faults.filters + faults.renames, Kind::kTrigger, 1);
   add(faults.narrow_looks, Kind::kNarrowLook, 5);
   add(faults.settings, Kind::kConfigure, 1);
+  for (int outages = 1; outages < faults.stream; ++outages) {
+    const auto at = now + Millis(random.below(17'000));
+    plan.emplace(at, Act{Kind::kStream, 1 + random.below(EventStream::kStates - 1)});
+    plan.emplace(at + Millis(random.below(20'000)), Act{Kind::kStream, 0});
+  }
 }
 
 }  // namespace muster::sim

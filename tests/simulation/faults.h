@@ -41,7 +41,10 @@ struct Faults {
   int narrow_looks = 0;         // runs that look at one type
   int second_target = 0;        // 1: the cloud is looked at through another target, too
   int depth = 0;                // 1: things lie in things that lie in others
-  int nesting = 0;              // 1: some of what commands make lies in other things that they make
+  int folders = 0;              // 1: things lie in others of their type
+  int stream = 0;               // events go to a stream; 1: always, n: and n-1 times it is not there for them
+  int children = 0;             // 1: some of what commands make lies in other things that they make
+  int nests = 0;                // 1: some of it lies in things of its own type
   int notes = 0;                // 1: some of what commands make has a value that is never read back
   int settings = 0;             // times in which the coordinator is started with another configuration
 };
@@ -80,10 +83,12 @@ struct Act {
     kSucceed,
     kFilter,
     kNarrowLook,
-    kConfigure
+    kConfigure,
+    kStream
   };
   Kind kind;
-  std::size_t who = 0;  // a process, a disk, a wish; of a partition one bit for each process that is cut off
+  std::size_t who = 0;  // a process, a disk, a wish, what becomes of the stream; of a partition one bit for each
+                        // process that is cut off
 };
 using Plan = std::multimap<TimePoint, Act>;
 
@@ -96,7 +101,8 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
 Plan plan_faults(const Faults& faults, TimePoint now, Random& random);
 void plan_later_faults(const Faults& faults, TimePoint now, Random& random, Plan& plan);
 /// Names of the parts that they are.
-inline const std::set<std::string> kLaterFaults{"renames", "successors", "filters", "narrow-looks", "second-target",
-                                                "depth",   "nesting",    "notes",   "settings"};
+inline const std::set<std::string> kLaterFaults{"renames",       "successors", "filters",  "narrow-looks",
+                                                "second-target", "depth",      "folders",  "children",
+                                                "nests",         "notes",      "settings", "stream"};
 
 }  // namespace muster::sim

@@ -50,14 +50,16 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   store_ = std::make_unique<test::FailingStore>(std::move(open_sqlite_store(":memory:", clock_, random_).value()));
   const bool deep = SeededRandom(seed ^ 0xDEE9U).below(3) == 0;
   if (deep && !without.contains("depth")) cloud_.deepen();
+  const bool folders = SeededRandom(seed ^ 0xF01DE2U).below(3) == 0;
+  if (folders && !without.contains("folders")) cloud_.add_folders();
   cloud_.populate(1 + random_.below(8), random_.below(12), random_.below(40));
   for (std::size_t i = 0; i < kDisks; ++i) disks_.push_back(std::make_shared<testing::MemoryDisk>());
   user_ = broker_.connect("user");
   user_->subscribe_answers(user_->inbox() + ".>").value();
   user_->subscribe("sim.event.>").value();
   objects_.on_change = [this](const std::string& key, const Host& host) { return check_change(key, host); };
-  objects_.on_taken_along = [this](const std::string& key, const std::string& child) {
-    return check_taken_along(key, child);
+  objects_.on_taken_along = [this](const auto& key, const auto& type, const auto& id) {
+    return check_taken_along(key, type, id);
   };
   objects_.is_replaced = [this](const std::string& type, const std::string& id) {
     auto row = must(store_->one("cloud", type, id));
@@ -72,9 +74,13 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   draw_later_faults(faults_, later);
   faults_.second_target = SeededRandom(seed ^ 0x5EC0DU).below(4) == 0 ? 1 : 0;
   if (settings_.below(4) == 0) faults_.settings = 1 + static_cast<int>(settings_.below(3));
+  SeededRandom streaming(seed ^ 0x5712EA3U);
+  if (streaming.below(4) == 0) faults_.stream = 1 + static_cast<int>(streaming.below(4));
   faults_.depth = deep ? 1 : 0;
+  faults_.folders = folders ? 1 : 0;
   faults_.notes = SeededRandom(seed ^ 0x2017EU).below(4) == 0 ? 1 : 0;
-  faults_.nesting = SeededRandom(seed ^ 0x4E57U).below(3) == 0 ? 1 : 0;
+  faults_.children = SeededRandom(seed ^ 0x4E57U).below(3) == 0 ? 1 : 0;
+  faults_.nests = SeededRandom(seed ^ 0x4E575U).below(3) == 0 ? 1 : 0;
   parts_ = leave_out(faults_, without);
   if (faults_.second_target == 0) usual_.targets.pop_back();
   config_ = usual_;
@@ -83,9 +89,13 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   weather_.error_rate = faults_.error_rate;
   SeededRandom wishing(seed ^ 0x315711U);
   wishes_ = draw_wishes(wishing);
-  if (faults_.nesting > 0) {
-    objects_.nest();
+  if (faults_.children > 0) {
+    objects_.add_children();
     add_children(wishes_, wishing);
+  }
+  if (faults_.nests > 0) {
+    objects_.add_nests();
+    add_nests(wishes_, wishing);
   }
   if (faults_.notes > 0) add_notes(wishes_, wishing);
 
@@ -111,7 +121,7 @@ bool Fleet::cut_off(std::string_view process) const {
 void Fleet::set_policy(const Faults& faults) {
   broker_.set_policy([this, faults](const Outgoing& message, std::string_view from, std::string_view to) {
     if (message.subject.starts_with("sim.event.")) {  // looked at on its way to the user
-      follow(message);
+      follow(message, from);
       return MemoryBroker::Deliveries{};
     }
     if (from == "coordinator") {
@@ -315,10 +325,16 @@ void Fleet::perform(const Act& act) {
       break;
     case Act::Kind::kNarrowLook: {
       static const std::vector<std::string> kTypes{"SIM::Box", "SIM::Item", "SIM::Note", "SIM::Object", "SIM::Named"};
-      const bool parts = faults_.depth > 0 && kTypes.at(act.who) == "SIM::Note";
-      ask("discover", {{"api", 1}, {"types", {parts ? "SIM::Part" : kTypes.at(act.who)}}});
+      auto type = kTypes.at(act.who);
+      if (faults_.depth > 0 && type == "SIM::Note") type = "SIM::Part";
+      if (faults_.folders > 0 && type == "SIM::Box") type = "SIM::Folder";
+      if (faults_.folders > 0 && type == "SIM::Item") type = "SIM::File";
+      ask("discover", {{"api", 1}, {"types", {type}}});
       break;
     }
+    case Act::Kind::kStream:
+      if (stream_) stream_->set(static_cast<EventStream::State>(act.who));
+      break;
     case Act::Kind::kConfigure:
       configure(changed_config(usual_, settings_));
       break;
@@ -342,6 +358,7 @@ void Fleet::turn_all() {
     plan_.emplace(now + Millis(random_.below(4000)), Act{Act::Kind::kWorkerStart, i});
   }
   if (liar_) liar_->turn();
+  if (stream_) stream_->turn();
   take_answers();
 }
 
@@ -423,6 +440,17 @@ Fleet::Fault Fleet::look() {
   return "no run is complete though the world stands still: " + must(store_->runs({}, 1)).front().report;
 }
 
+std::string Fleet::managed() const {
+  std::string said = " managed:";
+  for (const auto& [stack, count] : must(store_->stacks())) {
+    must(store_->of_stack(stack, {}, [&](const ManagedView& row) {
+      said += fmt::format(" {}/{} {} {} (row {} in {}) {} as {};", stack, row.name, row.type, row.native_id, row.row,
+                          row.parent, resource_state_name(row.state), row.declared);
+    }));
+  }
+  return said;
+}
+
 Fleet::Fault Fleet::apply(const Json& request, Left left, int more) {
   const auto number = ask("apply", request);
   if (auto fault = pass([&] { return answers_.contains(number); }, kLimit, "the answer to an apply")) return fault;
@@ -432,7 +460,7 @@ Fleet::Fault Fleet::apply(const Json& request, Left left, int more) {
     const auto said = answer.dump();
     const auto end = said.find(" is there and is another");
     if (end == std::string::npos || left == Left::kTold || more == 0) {
-      return "an apply in a quiet world is refused: " + said;
+      return "an apply in a quiet world is refused: " + said + managed() + " " + request.dump();
     }
     const auto begin = said.rfind(' ', end - 1) + 1;
     objects_.erase("SIM::Named", said.substr(begin, end - begin));
@@ -449,20 +477,18 @@ Fleet::Fault Fleet::apply(const Json& request, Left left, int more) {
   for (const auto& operation : must(store_->operations(command->id))) {
     if (operation.state != "done") said += " " + operation.code + " " + operation.message + ";";
   }
-  said += " managed:";
-  for (const auto& name : must(store_->stacks())) {
-    must(store_->of_stack(name.first, {}, [&](const ManagedView& row) {
-      said += fmt::format(" {}/{} {} {} {};", name.first, row.name, row.type, row.native_id,
-                          resource_state_name(row.state));
-    }));
-  }
-  return said + " " + request.dump();
+  return said + managed() + " " + request.dump();
 }
 
 Fleet::Fault Fleet::run() {
   set_policy(faults_);
   objects_.set_faults(faults_.changes);
   objects_.may_be_doubled(faults_.liars > 0);
+  if (faults_.stream > 0) stream_ = std::make_unique<EventStream>(broker_, clock_, usual_.prefix);
+  plainly_ = !stream_ || std::ranges::any_of(plan_, [](const auto& each) {
+    return each.second.kind == Act::Kind::kStream &&
+           each.second.who == static_cast<std::size_t>(EventStream::State::kAway);
+  });
   start_coordinator();
   for (std::size_t i = 0; i < kWorkers; ++i) start_worker(i);
   if (faults_.liars > 0) start_liar();
@@ -482,6 +508,7 @@ Fleet::Fault Fleet::run() {
   faults_.slow_disk = {};
   set_policy(quiet);
   objects_.set_faults({});
+  if (stream_) stream_->set(EventStream::State::kThere);
   if (auto fault = pass([&] { return workers_are_done(); }, kTaken, "that every worker is done")) return fault;
   if (auto fault = pass([&] { return objects_.at_rest(); }, kLimit, "the end of what the cloud is at")) return fault;
   if (auto fault = pass([&] { return all_ended(); }, kLimit, "the end of what late results have begun")) return fault;

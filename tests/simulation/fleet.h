@@ -11,6 +11,7 @@
 
 #include "coordinator/coordinator.h"
 #include "simulation/cloud.h"
+#include "simulation/event_stream.h"
 #include "simulation/faults.h"
 #include "simulation/liar.h"
 #include "simulation/objects.h"
@@ -70,6 +71,8 @@ class Fleet {
   [[nodiscard]] bool workers_are_done() const;
   Fault look();
   enum class Left : std::uint8_t { kTidied, kTold };
+  /// What stacks have, for a message.
+  [[nodiscard]] std::string managed() const;
   /// Carries a request out in a world that stands still. A key that an earlier command has left open may lead to an
   /// object of an older declaration, or to one that is gone since: then `more` applies change it, or make it anew: one
   /// for each resource of a stack, where each waits for another. `left`   what becomes of what stands in its way and
@@ -78,10 +81,10 @@ class Fleet {
 
   // checks.cpp
   void watch(const Outgoing& message);
-  void hear(const Outgoing& message);    // of a worker
-  void follow(const Outgoing& message);  // an event
+  void hear(const Outgoing& message);                           // of a worker
+  void follow(const Outgoing& message, std::string_view from);  // an event
   [[nodiscard]] Fault check_change(const std::string& key, const Host& host);
-  [[nodiscard]] Fault check_taken_along(const std::string& key, const std::string& child);
+  [[nodiscard]] Fault check_taken_along(const std::string& key, const std::string& type, const std::string& id);
   [[nodiscard]] Fault check_told();
   /// Gives things other ids in a world that stands still: each is known as what it was.
   [[nodiscard]] Fault check_renaming();
@@ -116,6 +119,8 @@ class Fleet {
   std::unique_ptr<CoordinatorProcess> coordinator_;
   std::vector<std::unique_ptr<WorkerProcess>> workers_;
   std::unique_ptr<Liar> liar_;
+  std::unique_ptr<EventStream> stream_;
+  bool plainly_ = true;                   // events may go out where nobody keeps them
   std::vector<TimePoint> stopped_until_;  // by process; the last is the coordinator
   std::size_t cut_off_ = 0;               // a bit for each process
   std::optional<std::uint64_t> doom_;     // messages that the coordinator sends before it dies

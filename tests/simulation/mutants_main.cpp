@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
-#include <map>
+#include <set>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -21,7 +21,7 @@ std::string search(const Mutation& mutation, const Seeds& seeds) {
   auto order = mutation.seeds;
   for (auto seed = seeds.first; seed <= seeds.last; ++seed) order.push_back(seed);
   for (const auto seed : order) {
-    if (const auto fault = run_seed(seed, {}, quiet_log())) return std::to_string(seed) + " " + *fault;
+    if (const auto fault = run_seed(seed, mutation.without, quiet_log())) return std::to_string(seed) + " " + *fault;
   }
   return {};
 }
@@ -31,8 +31,8 @@ std::string search(const Mutation& mutation, const Seeds& seeds) {
 int check(const Seeds& seeds, unsigned jobs) {
   const auto& all = mutations();
   Processes processes(jobs);
-  std::map<std::uint64_t, std::string> clean;  // seeds that have spoken: what the right product has to say to them
-  std::vector<std::uint64_t> queue;
+  std::set<std::pair<std::uint64_t, Names>> clean;  // what has spoken, and has to say nothing of the right product
+  std::vector<std::pair<std::uint64_t, Names>> queue;
   std::size_t next = 0, missed = 0, open = 0, wrong = 0;
   const auto begin_one = [&] {
     if (next < all.size()) {
@@ -41,9 +41,9 @@ int check(const Seeds& seeds, unsigned jobs) {
       return true;
     }
     if (queue.empty()) return false;
-    const auto seed = queue.back();
+    const auto [seed, without] = queue.back();
     queue.pop_back();
-    processes.start(all.size() + seed, [&] { return run_seed(seed, {}, quiet_log()).value_or(""); });
+    processes.start(all.size() + seed, [&] { return run_seed(seed, without, quiet_log()).value_or(""); });
     return true;
   };
   for (;;) {
@@ -65,8 +65,8 @@ int check(const Seeds& seeds, unsigned jobs) {
                                 : (known ? "NOT NOTICED: " : "not shown by any seed yet: ") + all[ended.task].breaks)
               << std::endl;
     if (!ended.died.empty() || said.empty()) continue;
-    const auto seed = std::stoull(said);
-    if (clean.emplace(seed, "").second) queue.push_back(seed);
+    const std::pair shown(std::stoull(said), all[ended.task].without);
+    if (clean.insert(shown).second) queue.push_back(shown);
   }
   std::cout << all.size() << " mutations, " << missed << " not noticed, " << open << " not shown yet; " << clean.size()
             << " seeds, " << wrong << " speak without one" << std::endl;
@@ -74,14 +74,14 @@ int check(const Seeds& seeds, unsigned jobs) {
 }
 
 /// Seeds with one mutation, in this process.
-int run(const std::string& mutation, const Seeds& seeds, bool verbose) {
+int run(const std::string& mutation, const Seeds& seeds, const Names& without, bool verbose) {
   if (!choose_mutation(mutation)) {
     std::cerr << "muster_sim_mutants: no mutation is named '" << mutation << "': --list-mutations names them\n";
     return 2;
   }
   bool failed = false;
   for (auto seed = seeds.first; seed <= seeds.last; ++seed) {
-    const auto fault = run_seed(seed, {}, verbose ? verbose_log() : quiet_log());
+    const auto fault = run_seed(seed, without, verbose ? verbose_log() : quiet_log());
     if (!fault) continue;
     failed = true;
     std::cout << "seed " << seed << ": " << *fault << std::endl;
@@ -98,11 +98,13 @@ int main(int argc, char** argv) {
   std::string text = "1..40", mutation;
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   bool list = false, all = false, verbose = false;
+  std::vector<std::string> without;
   app.add_flag("--list-mutations", list, "what can be made wrong");
   app.add_flag("--check-mutations", all, "look whether each of them is noticed");
   app.add_option("--mutate", mutation, "make this wrong; without it the product is right");
   app.add_option("--seeds", text, "A..B (inclusive) or one seed")->capture_default_str();
   app.add_option("--jobs", jobs, "processes at once, of a check")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--without", without, "parts to leave out, with --mutate")->delimiter(',');
   app.add_flag("-v,--verbose", verbose, "the logs of coordinator and workers on stderr");
   try {
     app.parse(argc, argv);
@@ -119,5 +121,5 @@ int main(int argc, char** argv) {
     for (const auto& each : mutations()) std::cout << each.name << ": " << each.breaks << "\n";
     return 0;
   }
-  return all ? check(*seeds, jobs) : run(mutation, *seeds, verbose);
+  return all ? check(*seeds, jobs) : run(mutation, *seeds, {without.begin(), without.end()}, verbose);
 }

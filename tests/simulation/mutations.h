@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "simulation/seeds.h"
+
 namespace muster::sim {
 
 /// A way in which the product can be made wrong (schema/mutation.h).
@@ -11,6 +13,7 @@ struct Mutation {
   std::string name;
   std::string breaks;                // what does not hold any more
   std::vector<std::uint64_t> seeds;  // that show it; none: no seed has yet, as other guards stand behind this one
+  Names without{};                   // parts that have come since it was shown
 };
 
 const std::vector<Mutation>& mutations();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include <fmt/format.h>
+
 #include "worker_sdk/testing/fake_clock.h"
 
 namespace muster::sim {
@@ -16,6 +18,17 @@ constexpr const char* kNamedSchema = R"({"type":"object","x-muster-identity":["n
   "name":{"type":"string","x-muster-create-only":true},"size":{"type":"integer"},"link":{"type":"string"},
   "kind":{"type":"string","x-muster-create-only":true},"note":{"type":"string","writeOnly":true},
   "id":{"type":"string","readOnly":true}}})";
+
+/// The type of what something lies in; empty: in nothing.
+std::string around(const std::string& type) {
+  if (type == "SIM::Child") return "SIM::Object";
+  return type == "SIM::Nest" ? "SIM::Nest" : "";
+}
+
+char prefix(const std::string& type) {
+  if (type == "SIM::Child") return 'c';
+  return type == "SIM::Nest" ? 'n' : 'o';
+}
 
 }  // namespace
 
@@ -105,19 +118,18 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
     count_removal(request.type, known->second);  // answered as it was, it is gone since: the fleet sees it go once more
     return answer(Mutation(made_.at(request.idempotency_key)), host);
   }
-  const bool child = request.type == "SIM::Child";
-  if (child && !request.parent) {
+  if (request.type == "SIM::Child" && !request.parent) {
     if (!fault_) fault_ = name + " was to be made in nothing";
     return not_found();
   }
-  if (child) {
-    const auto& places = types_["SIM::Object"];
+  if (request.parent) {
+    const auto& places = types_[around(request.type)];
     const auto place = places.find(request.parent->native_id);
     if (place == places.end() || !seen(place->second)) return not_found("no " + request.parent->native_id);
   }
   const auto serial = std::to_string(++serial_);
-  const auto id = named ? name : (child ? "c-" : "o-") + serial;
-  Object object{request.properties,      "uid-" + serial, child ? request.parent->native_id : std::string(),
+  const auto id = named ? name : fmt::format("{}-{}", prefix(request.type), serial);
+  Object object{request.properties,      "uid-" + serial, request.parent ? request.parent->native_id : std::string(),
                 request.idempotency_key, clock_.now(),    {}};
   object.properties["id"] = id;
   object.note = take_note(object.properties);
@@ -134,8 +146,8 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
   }
   if (!named) {
     const auto doubled = std::ranges::count_if(things, [&](const auto& each) {
-      return each.second.properties["name"] == name && !undeleted_.contains(each.first) &&
-             !is_replaced(request.type, each.first);
+      return each.second.properties["name"] == name && each.second.parent == object.parent &&
+             !undeleted_.contains(each.first) && !is_replaced(request.type, each.first);
     });
     if (doubled > 1 && !lied_to_ && !fault_) fault_ = "three living objects of " + name;
   }
@@ -185,16 +197,16 @@ Result<Mutation> Objects::remove(const DeleteRequest& request, Host& host) {
               request.native_id,   found->second.properties["name"], {}};
   for (const auto& [type, all] : types_) {
     for (const auto& [id, object] : all) {
-      const bool inside = request.type == "SIM::Object" && object.parent == request.native_id;
-      if (inside || object.properties.value("link", "") == request.native_id) entry.users.push_back(id);
-      if (inside && on_taken_along && !fault_) fault_ = on_taken_along(request.idempotency_key, id);
+      if (object.properties.value("link", "") == request.native_id) entry.users.push_back(id);
     }
+  }
+  for (const auto& [type, id] : inside(request.type, request.native_id)) {
+    entry.users.push_back(id);
+    if (on_taken_along && !fault_) fault_ = on_taken_along(request.idempotency_key, type, id);
   }
   if (request.precondition == Precondition{} && !fault_) fault_ = request.native_id + " was deleted unseen";
   book(std::move(entry), host);
-  things.erase(found);
-  count_removal(request.type, request.native_id);
-  if (request.type == "SIM::Object") empty_out(request.native_id);
+  erase(request.type, request.native_id);
   return answer(Mutation::deleted(), host);
 }
 
@@ -226,35 +238,43 @@ std::size_t Objects::creations(const std::string& type, const std::string& id) c
   return static_cast<std::size_t>(std::ranges::count_if(books_, makes));
 }
 
-void Objects::empty_out(const std::string& id) {
-  const auto children = types_.find("SIM::Child");
-  if (children == types_.end()) return;
-  std::erase_if(children->second, [&](const auto& child) {
-    if (child.second.parent != id) return false;
-    count_removal("SIM::Child", child.first);
-    return true;
-  });
+std::vector<std::pair<std::string, std::string>> Objects::inside(const std::string& type, const std::string& id) const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const auto& [inner, things] : types_) {
+    if (around(inner) != type) continue;
+    for (const auto& [one, thing] : things) {
+      if (thing.parent != id) continue;
+      all.emplace_back(inner, one);
+      std::ranges::copy(inside(inner, one), std::back_inserter(all));
+    }
+  }
+  return all;
 }
 
 void Objects::edit() {
-  static const std::vector<std::string> kTypes{"SIM::Object", "SIM::Named", "SIM::Child"};
-  const auto& type = kTypes.at(random_->below(types_.size()));
+  std::vector<std::string> types{"SIM::Object", "SIM::Named"};
+  for (const auto* more : {"SIM::Child", "SIM::Nest"}) {
+    if (types_.contains(more)) types.emplace_back(more);
+  }
+  const auto& type = types.at(random_->below(types.size()));
   auto& things = types_[type];
   if (things.empty()) return;
   const auto thing = std::next(things.begin(), static_cast<std::ptrdiff_t>(random_->below(things.size())));
   if (!seen(thing->second)) return;
   if (random_->below(4) == 0) {
-    const auto id = thing->first;
-    count_removal(type, id);
-    things.erase(thing);
-    if (type == "SIM::Object") empty_out(id);
+    erase(type, std::string(thing->first));
   } else {
     thing->second.properties["size"] = random_->below(5);
   }
 }
 
 void Objects::erase(const std::string& type, const std::string& id) {
+  const auto contents = inside(type, id);
   if (types_[type].erase(id) > 0) count_removal(type, id);
+  for (const auto& [inner, one] : contents) {
+    types_[inner].erase(one);
+    count_removal(inner, one);
+  }
 }
 
 void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host& host) {
@@ -270,18 +290,19 @@ void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host
     TypeInfo info;
     info.name = name;
     info.schema = named ? kNamedSchema : kObjectSchema;
-    if (name == "SIM::Child") info.parent = "SIM::Object";
+    info.parent = around(name);
     if (!named) info.page_size = kPage;
     info.read_batch = 5;
     if (named) info.list_gives = ListGives::kProperties;
     const auto* all = &things;
-    auto list = [this, all, named, trouble](const ListRequest& request, JobContext&) -> Result<ListPage> {
+    auto list = [this, all, named, trouble, place = around(name), nests = around(name) == name](
+                    const ListRequest& request, JobContext&) -> Result<ListPage> {
       if (auto error = trouble()) return *error;
-      const auto& places = types_.at("SIM::Object");
-      if (request.parent && !places.contains(request.parent->native_id)) return not_found();
+      if (request.parent && !types_.at(place).contains(request.parent->native_id)) return not_found();
       ListPage page;
       for (auto it = all->upper_bound(request.page_token); it != all->end(); ++it) {
         if (!seen(it->second) || (request.parent && it->second.parent != request.parent->native_id)) continue;
+        if (nests && !request.parent && !it->second.parent.empty()) continue;
         if (page.items.size() == std::min<std::size_t>(request.page_size, kPage)) {
           page.next_page_token = page.items.back().native_id;
           break;

@@ -33,14 +33,14 @@ struct ChangeFaults {
 
 /// The part of the cloud that commands change. SIM::Object: a key makes one object, names are free, creates and updates
 /// may be in progress. SIM::Named: the name is the native id, and keys are not known. SIM::Child: as SIM::Object, lies
-/// in one, and goes with it. All keep books of every change that was made, whatever became of its answer, and say at
-/// once when one must not have been.
+/// in one, and goes with it. SIM::Nest: lies in another or in nothing. All keep books of every change that was made,
+/// whatever became of its answer, and say at once when one must not have been.
 class Objects {
  public:
   struct Object {
     Json properties;
     std::string uid;
-    std::string parent;  // native id of the object that a child lies in
+    std::string parent;  // native id of what a child or a nest lies in
     std::string key;     // of the create that made it
     TimePoint ready_at;  // not seen before
     std::string note;    // write-only
@@ -58,14 +58,17 @@ class Objects {
   ~Objects();
 
   /// From now on there are SIM::Child, too.
-  void nest() { types_["SIM::Child"]; }
+  void add_children() { types_["SIM::Child"]; }
+  /// And SIM::Nest.
+  void add_nests() { types_["SIM::Nest"]; }
   void serve(Plugin& plugin, Random& random, const Weather& weather, Host& host);
   void set_faults(const ChangeFaults& faults) { faults_ = faults; }
   /// Asked before each change is made; returns what speaks against it.
   std::function<std::optional<std::string>(const std::string& key, const Host& host)> on_change;
 
-  /// Asked for each child that goes with an object; returns what speaks against it.
-  std::function<std::optional<std::string>(const std::string& key, const std::string& child)> on_taken_along;
+  /// Asked for each thing that goes with what it lies in; returns what speaks against it.
+  std::function<std::optional<std::string>(const std::string& key, const std::string& type, const std::string& id)>
+      on_taken_along;
 
   /// Whether the fleet knows that another has been made in the place of an object, and has yet to delete it: where that
   /// was not come to, one more may be made beside them.
@@ -78,7 +81,7 @@ class Objects {
 
   /// Changes or removes something behind everybody's back.
   void edit();
-  void erase(const std::string& type, const std::string& id);
+  void erase(const std::string& type, const std::string& id);  // with what lies in it
 
   [[nodiscard]] const std::map<std::string, Things>& types() const { return types_; }
   [[nodiscard]] const std::vector<Entry>& books() const { return books_; }
@@ -110,8 +113,9 @@ class Objects {
   std::string take_note(Json& properties);
   void die(Host& host, bool kept);
   void book(Entry entry, const Host& host);
-  /// What lies in an object that is no more.
-  void empty_out(const std::string& id);
+  /// What lies in something, near or far: types and ids.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> inside(const std::string& type,
+                                                                        const std::string& id) const;
   void count_removal(const std::string& type, const std::string& id) { ++removals_[{type, id}]; }
   [[nodiscard]] Resource resource(const std::string& id, const Object& object) const;
   [[nodiscard]] bool happens(int thousandths) { return random_->below(1000) < static_cast<std::uint64_t>(thousandths); }

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::uint64_t kNames = 6;
 constexpr std::uint64_t kChildren = 4;
+constexpr std::uint64_t kNests = 5;
 
 std::string name_of(std::uint64_t index) {
   return "r" + std::to_string(index);
@@ -42,6 +43,12 @@ Json draw_resource(const std::string& stack, std::uint64_t index, const std::vec
   }
   resource["properties"] = std::move(properties);
   return resource;
+}
+
+/// How something that lies in another is replaced, and what becomes of its drift.
+void draw_rules(Json& resource, Random& random) {
+  if (random.below(3) == 0) resource["replace"] = "create-first";
+  if (random.below(3) == 0) resource["on_drift"] = random.below(2) == 0 ? "revert" : "absorb";
 }
 
 Json draw_request(const std::string& stack, Random& random) {
@@ -84,9 +91,28 @@ void add_children(std::vector<Wish>& wishes, Random& random) {
       child["parent"] =
           places[std::min<std::size_t>(random.below(3) == 0 ? random.below(places.size()) : i, places.size() - 1)];
       child["properties"] = {{"name", wish.stack + "-" + name}, {"size", random.below(3)}};
-      if (random.below(3) == 0) child["replace"] = "create-first";
-      if (random.below(3) == 0) child["on_drift"] = random.below(2) == 0 ? "revert" : "absorb";
+      draw_rules(child, random);
       resources.push_back(std::move(child));
+    }
+  }
+}
+
+void add_nests(std::vector<Wish>& wishes, Random& random) {
+  for (auto& wish : wishes) {
+    if (wish.kind != Wish::Kind::kApply) continue;
+    auto& stack = wish.request["stacks"][0];
+    std::vector<std::string> places;
+    for (std::uint64_t i = 0; i < kNests; ++i) {
+      if (random.below(3) == 0) continue;
+      const auto name = "n" + std::to_string(i);
+      Json nest{{"name", name}, {"type", "SIM::Nest"}, {"target", "cloud"}};
+      if (i > 0 && places.empty()) break;  // it could not be where it may have been before
+      if (i > 0) nest["parent"] = random.below(3) == 0 ? places[random.below(places.size())] : places.back();
+      nest["properties"] = {{"name", stack["stack"].get<std::string>() + "-" + name}, {"size", random.below(3)}};
+      if (random.below(4) == 0) nest["properties"]["kind"] = random.below(2) == 0 ? "y" : "x";
+      draw_rules(nest, random);
+      stack["resources"].push_back(std::move(nest));
+      places.push_back(name);
     }
   }
 }

@@ -28,6 +28,9 @@ std::vector<Wish> draw_wishes(Random& random);
 /// Declares children in some of the objects that are wished for.
 void add_children(std::vector<Wish>& wishes, Random& random);
 
+/// Adds SIM::Nest: the first lies in nothing, the others in earlier ones, not always in the same.
+void add_nests(std::vector<Wish>& wishes, Random& random);
+
 /// An apply of what `wish` declares, all of the stack.
 Json reconciled(const Json& request);
 Json destroyed(const std::string& stack);
