@@ -1,4 +1,4 @@
-// A fleet on three servers with JetStream, of which one goes: killed, or asked to leave.
+// A fleet on three servers with JetStream, of which one goes: killed, or asked to leave; or its coordinator does.
 
 #include <catch2/catch.hpp>
 
@@ -63,6 +63,17 @@ class ClusterFleet : public LoadedFleet {
     for (std::size_t i = 0; i < streamed.size(); ++i) REQUIRE(streamed[i] == i + 1);
   }
 
+  /// The coordinator dies, and with it what it knew of the last events: that the stream has them.
+  void forget_published(unsigned events) {
+    kill_coordinator();
+    const auto store = (directory() / "data" / "muster.db").string();
+    REQUIRE(std::stoul(books(store, "SELECT value FROM meta WHERE key = 'published'").at(0)) > events);
+    books(store,
+          "UPDATE meta SET value = CAST(value - " + std::to_string(events) + " AS TEXT) WHERE key = 'published'");
+    start_coordinator();
+    REQUIRE(eventually([&] { return json({"status"}).is_object(); }));
+  }
+
   /// The server that leads the stream. While one is elected there is none.
   NatsServer& leader() {
     std::size_t number = NatsCluster::kServers;
@@ -106,6 +117,9 @@ TEST_CASE("the server that leads the event stream is killed under an apply and a
   CHECK_FALSE(fleet.applied());  // it was under way
   fleet.check_end(kWide);
   leader.start();
+  fleet.check_stream();
+  fleet.forget_published(50);
+  CHECK(fleet.discover()["state"] == "complete");
   fleet.check_stream();
 }
 
