@@ -458,10 +458,11 @@ bool Coordinator::idle() const {
 void Coordinator::stop() {
   if (recover_at_ != TimePoint::max()) return;  // nothing is open
   try {
-    core_->publisher.note_published();
     if (store_.uncommitted() > 0) must(store_.commit());
     if (bus_.link().connected) core_->publisher.pump(clock_.now(), effects_);
     publish(effects_.at_once);
+    core_->publisher.note_published();
+    if (store_.uncommitted() > 0) must(store_.commit());
   } catch (const StoreFailure& failure) {
     log_->error("the last writes are lost: {}", failure.what());
     store_.rollback();

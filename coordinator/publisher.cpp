@@ -84,14 +84,15 @@ void Publisher::ask_for_stream(TimePoint now, Effects& effects) {
   constexpr std::string_view kVerbs[] = {"CREATE", "INFO", "UPDATE"};  // as Ask
   effects.at_once.push_back(
       {"$JS.API.STREAM." + std::string(kVerbs[static_cast<std::size_t>(ask_)]) + "." + subjects_.event_stream(),
-       inbox_ + ".stream",
+       inbox_ + ".stream." + std::to_string(question_),
        ask_ == Ask::kInfo ? std::string() : stream.dump(),
        {}});
 }
 
 void Publisher::on_reply(std::string_view what, const Message& message, TimePoint now) {
-  if (what == "stream") {
-    on_stream_reply(message, now);
+  constexpr std::string_view kStream = "stream.";
+  if (what.starts_with(kStream)) {
+    on_stream_reply(what.substr(kStream.size()), message, now);
     return;
   }
   std::uint64_t last = 0;
@@ -107,6 +108,7 @@ void Publisher::on_reply(std::string_view what, const Message& message, TimePoin
   }
   if (message.no_responders || !answer.is_object() || answer.contains("error")) {
     // The stream is gone or refuses: what is on its way is sent again once it is there.
+    batch->rejected = true;
     if (mode_ != Mode::kStream) return;
     log_.warn("the event stream refuses events: {}", error.description);
     wait_for_stream(now);
@@ -127,9 +129,10 @@ void Publisher::on_not_behind(Batch& batch, const std::string& why) {
   batch.refused = true;
   if (&batch != &window_.front() || batch.message.headers.back().name != kBehind) return;
   last_known_ = true;
+  untaken_since_ = TimePoint::max();
   const auto id = why.substr(why.rfind(' ') + 1);
   const auto last = last_of(id, store_.fleet());
-  if (last && *last >= published_ && *last <= must(store_.last_sequence())) {
+  if (last && may_be_last(*last)) {
     published_ = sent_ = *last;
     last_batch_ = id;
     window_.clear();
@@ -139,16 +142,24 @@ void Publisher::on_not_behind(Batch& batch, const std::string& why) {
   batch.sent = {};
 }
 
+/// A server may name what it has refused to take.
+bool Publisher::may_be_last(std::uint64_t sequence) {
+  const auto batch = std::ranges::find(window_, sequence, &Batch::last);
+  return sequence >= published_ && sequence <= must(store_.last_sequence()) &&
+         (batch == window_.end() || !batch->rejected);
+}
+
 void Publisher::wait_for_stream(TimePoint now) {
   mode_ = Mode::kAsking;
   ask_again_ = std::max(now, asked_ + kAskEvery);
   waits_since_ = untaken_since_ = std::min(untaken_since_, now);
 }
 
-void Publisher::go_without_stream(std::string_view why) {
+void Publisher::go_without_stream(std::string_view why, TimePoint now) {
   if (mode_ != Mode::kCore) log_.warn("{}: events go out once, and stay readable in the store", why);
   mode_ = Mode::kCore;
   ask_ = Ask::kCreate;
+  ask_again_ = now + kLookForStreamEvery;
   last_known_ = false;
 }
 
@@ -162,40 +173,43 @@ void Publisher::on_stream_refused(const Message& message, const nlohmann::json& 
   const bool away =
       std::ranges::find(kUnavailable, error.code) != std::end(kUnavailable) || (message.no_responders && had_stream_);
   if (mode_ == Mode::kAsking && away) return;  // it is asked for again
+  if (ask_ == Ask::kUpdate && !away) {         // it exists and cannot be changed so: it serves as it is
+    log_.warn("the event stream {} keeps its configuration: {}", subjects_.event_stream(), error.description);
+    return on_stream_found();
+  }
   if (ask_ == Ask::kCreate) {
-    go_without_stream(message.no_responders ? "no JetStream" : "no event stream: " + error.description);
+    go_without_stream(message.no_responders ? "no JetStream" : "no event stream: " + error.description, now);
   } else {
-    go_without_stream("the event stream cannot be looked at: " + error.description);
+    go_without_stream("the event stream cannot be looked at: " + error.description, now);
   }
 }
 
-void Publisher::on_stream_reply(const Message& message, TimePoint now) {
-  const auto answer = nlohmann::json::parse(message.data, nullptr, false);
-  const bool refused = message.no_responders || !answer.is_object() || answer.contains("error");
-  if (refused && ask_ != Ask::kUpdate) {
-    on_stream_refused(message, answer, now);
-    return;
-  }
-  if (ask_ == Ask::kInfo) {
-    const auto has = answer.value(nlohmann::json::json_pointer("/config/subjects"), nlohmann::json());
-    if (has != nlohmann::json::array({subjects_.event_logs()})) {
-      go_without_stream("stream " + subjects_.event_stream() + " holds other subjects: it is another fleet's");
-      return;
-    }
-    ask_ = Ask::kUpdate;
-    ask_again_ = now;
-    return;
-  }
-  if (refused) {  // it exists and cannot be changed so: it serves as it is
-    log_.warn("the event stream {} keeps its configuration: {}", subjects_.event_stream(),
-              error_of(answer).description);
-  }
+void Publisher::on_stream_found() {
   if (mode_ != Mode::kStream) log_.info("events go to stream {}", subjects_.event_stream());
   mode_ = Mode::kStream;
   had_stream_ = true;
   ask_ = Ask::kCreate;
   ask_again_ = TimePoint::max();
   if (!window_.empty()) window_.front().sent = {};
+}
+
+void Publisher::on_stream_reply(std::string_view number, const Message& message, TimePoint now) {
+  if (number != std::to_string(question_)) return;
+  ++question_;  // it may have several answers
+  const auto answer = nlohmann::json::parse(message.data, nullptr, false);
+  const bool refused = message.no_responders || !answer.is_object() || answer.contains("error");
+  if (refused) return on_stream_refused(message, answer, now);
+  if (ask_ == Ask::kInfo) {
+    const auto has = answer.value(nlohmann::json::json_pointer("/config/subjects"), nlohmann::json());
+    if (has != nlohmann::json::array({subjects_.event_logs()})) {
+      go_without_stream("stream " + subjects_.event_stream() + " holds other subjects: it is another fleet's", now);
+      return;
+    }
+    ask_ = Ask::kUpdate;
+    ask_again_ = now;
+    return;
+  }
+  on_stream_found();
 }
 
 Publisher::Batch Publisher::make_batch(const std::deque<EventRow>& events, std::size_t& next) {
@@ -219,7 +233,7 @@ Publisher::Batch Publisher::make_batch(const std::deque<EventRow>& events, std::
   } else {
     body += ']';
   }
-  Batch batch{first.sequence, last, {}, false, false, {}};
+  Batch batch{first.sequence, last, {}, false, false, false, {}};
   const bool stream = mode_ == Mode::kStream;
   batch.message.subject = stream ? subjects_.event_log(first.ns, first.what) : subjects_.event(first.ns, first.what);
   if (stream) batch.message.reply = inbox_ + ".ack." + std::to_string(last);
@@ -238,8 +252,7 @@ void Publisher::send_again(TimePoint now, Effects& effects) {
   if (window_.front().sent != TimePoint{}) {
     untaken_since_ = std::min(untaken_since_, now);
     if (now - untaken_since_ >= kPatience) {
-      go_without_stream("the event stream does not answer");
-      ask_again_ = now + kLookForStreamEvery;
+      go_without_stream("the event stream does not answer", now);
       return;
     }
   }
@@ -254,7 +267,7 @@ void Publisher::send_again(TimePoint now, Effects& effects) {
 
 void Publisher::pump(TimePoint now, Effects& effects) {
   if (now >= ask_again_) ask_for_stream(now, effects);
-  if (mode_ == Mode::kAsking && now - waits_since_ >= kPatience) go_without_stream("JetStream does not answer");
+  if (mode_ == Mode::kAsking && now - waits_since_ >= kPatience) go_without_stream("no event stream takes them", now);
   if (mode_ == Mode::kAsking) return;
   if (mode_ == Mode::kStream) send_again(now, effects);
   if (mode_ == Mode::kCore && !window_.empty()) {  // was a stream before: what it did not take goes out plainly
@@ -289,6 +302,7 @@ void Publisher::reconnect(TimePoint now) {
   if (!window_.empty()) window_.front().sent = {};
   untaken_since_ = TimePoint::max();
   if (mode_ == Mode::kStream) return;
+  ask_ = Ask::kCreate;
   ask_again_ = waits_since_ = now;
 }
 

@@ -46,15 +46,19 @@ class Publisher {
   struct Batch {
     std::uint64_t first = 0, last = 0;
     TimePoint sent;
-    bool acknowledged = false, refused = false;
-    Outgoing message;  // with the id of the batch before in its last header, if that is known
+    bool acknowledged = false;
+    bool refused = false;   // as not being right behind the one before
+    bool rejected = false;  // for another reason, whatever the stream says of it then
+    Outgoing message;       // with the id of the batch before in its last header, if that is known
   };
 
   void ask_for_stream(TimePoint now, Effects& effects);
-  void on_stream_reply(const Message& message, TimePoint now);
+  void on_stream_reply(std::string_view number, const Message& message, TimePoint now);
   void on_not_behind(Batch& batch, const std::string& why);
+  [[nodiscard]] bool may_be_last(std::uint64_t sequence);
+  void on_stream_found();
   void on_stream_refused(const Message& message, const nlohmann::json& answer, TimePoint now);
-  void go_without_stream(std::string_view why);
+  void go_without_stream(std::string_view why, TimePoint now);
   void wait_for_stream(TimePoint now);
   void send_again(TimePoint now, Effects& effects);
   Batch make_batch(const std::deque<EventRow>& events, std::size_t& next);
@@ -72,6 +76,7 @@ class Publisher {
   enum class Ask : std::uint8_t { kCreate, kInfo, kUpdate };
   Ask ask_ = Ask::kCreate;
   TimePoint ask_again_ = TimePoint::max();
+  std::uint64_t question_ = 1;  // the one that has no answer yet
   TimePoint asked_;
   TimePoint waits_since_;                       // for the stream, while asking
   TimePoint untaken_since_ = TimePoint::max();  // what the stream does not take; until it has taken something

@@ -66,7 +66,7 @@ void Fleet::hear(const Outgoing& message) {
 }
 
 /// Events go out when they are durable, as they are stored, and one after the other; where they were before, and it
-/// was not noted, they go out again.
+/// was not noted, they go out again: those, to a stream, that it does not have.
 void Fleet::follow(const Outgoing& message, std::string_view from) {
   if (fault_) return;
   if (from == "coordinator" && store_->uncommitted() > 0) fault_ = "an event is told before it is durable";
@@ -76,13 +76,16 @@ void Fleet::follow(const Outgoing& message, std::string_view from) {
   // What goes out while nobody hears it is not said again: without a stream it can be read in the store.
   const auto connections = connections_of_coordinator();
   const bool apart = std::exchange(connections_, connections) != connections && plainly_;
+  const bool streams = from == "stream";
   for (const auto& event : events) {
     const auto sequence = std::stoull(event.at("sequence").get<std::string>());
-    const bool again = sequence <= followed_ && sequence == must(store_->published()) + 1;
+    const auto before = sequence - 1;
+    const bool again = before < followed_ && (before == must(store_->published()) || (streams && before == streamed_));
     if (sequence != followed_ + 1 && !again && !(apart && sequence > followed_)) {
       fault_ = fmt::format("event {} is told after {}", sequence, followed_);
     }
     followed_ = sequence;
+    if (streams) streamed_ = sequence;
     const auto stored = must(store_->events(sequence - 1, 1));
     const auto& said = event.at("type").get_ref<const std::string&>();
     if (stored.empty() || stored.front().sequence != sequence || "muster." + stored.front().what != said ||

@@ -126,6 +126,7 @@ class Fleet {
   std::optional<std::uint64_t> doom_;     // messages that the coordinator sends before it dies
   std::unique_ptr<MemoryBus> user_;
   std::uint64_t followed_ = 0;     // the last event that the user has heard
+  std::uint64_t streamed_ = 0;     // and that of the stream
   std::uint64_t connections_ = 0;  // that the coordinator had made by then
   std::size_t asked_ = 0;
   std::map<std::size_t, Json> answers_;

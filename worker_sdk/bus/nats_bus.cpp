@@ -394,7 +394,9 @@ const std::string& NatsBus::inbox() const {
 
 void NatsBus::wait(TimePoint until) {
   const TimePoint now = steady_clock::now();
+  const auto connections = state_->connections;
   state_->maintain(now);
+  if (state_->connections != connections) return;  // what there is to do changes with it
   if (state_->attempt) {
     until = std::min(until, state_->attempt->deadline());
   } else if (!state_->link && !state_->closed) {
