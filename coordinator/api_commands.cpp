@@ -66,7 +66,8 @@ Json shown(const std::vector<CommandPlan::Other>& others) {
     for (const auto& [step, resource] : other.steps) {
       if (changes.size() < kChangesSaid) changes.push_back(resource);
     }
-    all.push_back({{"command", other.command.value}, {"changes", std::move(changes)}});
+    all.push_back(
+        {{"command", other.command.value}, {"changes", std::move(changes)}, {"changes_total", other.steps.size()}});
   }
   return all;
 }
@@ -161,7 +162,7 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
                     .text("draft", draft.id)
                     .raw("summary", shown(draft.plan.summary()).dump())
                     .flag("nothing", draft.nothing)
-                    .raw("behind", shown(p_.commands.changing(draft)).dump())
+                    .raw("behind", (*from == 0 ? shown(p_.commands.changing(draft)) : Json::array()).dump())
                     .raw("mistakes", notes(draft.mistakes))
                     .number("mistakes_total", draft.mistakes.size())
                     .raw("unchecked", notes(draft.unchecked))
@@ -188,6 +189,7 @@ Result<JsonText> Api::apply(ApiRequest& request, Effects&) {
     return invalid(joined(said));
   }
   auto summary = shown(draft.plan.summary());
+  if (auto holds = draft.nothing ? p_.commands.check_plan(draft) : Result<void>(); !holds) return holds.error();
   if (const auto others = p_.commands.changing(draft); !others.empty()) {
     return Error{Errc::kConflict,
                  "nothing to change as of now, and command " + others.front().command.value + " is changing " +

@@ -84,6 +84,9 @@ class Commands {
   /// One that runs; nullptr: it does not.
   [[nodiscard]] const Execution* running(const CommandId& id) const;
   [[nodiscard]] const CommandRow* queued(const CommandId& id) const;
+  /// Plans again where something was written since.
+  /// errors   kConflict: the plan is another one now; kInvalidRequest: there can be none any more
+  Result<void> check_plan(Draft& draft);
   /// Of a draft that would change nothing: other commands, under way, that change what it leaves as it is, and of what
   /// they do `STACK/NAME`. What is declared last is not so when they have ended.
   [[nodiscard]] std::vector<CommandPlan::Other> changing(const Draft& draft) const;
@@ -96,9 +99,6 @@ class Commands {
   };
 
   [[nodiscard]] bool busy(const std::vector<std::string>& stacks) const;
-  /// Plans again where something was written since.
-  /// errors   kConflict: the plan is another one now; kInvalidRequest: there can be none any more
-  Result<void> check_plan(Draft& draft);
   void begin_queued(TimePoint now);
   void begin(Queued queued, TimePoint now);
   [[nodiscard]] std::vector<std::string> moved(const CommandPlan& plan) const;

@@ -383,7 +383,8 @@ std::string changes_beside(const Json& plan) {
   for (const Json& other : plan.value("behind", Json::array())) {
     said += (said.empty() ? "command " : ", command ") + field(other, "command") + " is changing " +
             escape(plain(other.at("changes").at(0)));
-    if (const auto more = other.at("changes").size() - 1; more > 0) said += " and " + std::to_string(more) + " more";
+    if (const auto more = other.at("changes_total").get<std::size_t>() - 1; more > 0)
+      said += " and " + std::to_string(more) + " more";
   }
   return said;
 }

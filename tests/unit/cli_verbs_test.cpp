@@ -188,7 +188,7 @@ TEST_CASE("an apply that finds nothing to do while a command changes the stack w
            R"("behind":[)" +
            behind + "]}";
   };
-  const std::string other = R"({"command":"C","changes":["shop/a","shop/b"]})";
+  const std::string other = R"({"command":"C","changes":["shop/a"],"changes_total":2})";
   FakeClient client;
   TestScreen test;
   client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");

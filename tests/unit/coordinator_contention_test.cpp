@@ -218,7 +218,7 @@ TEST_CASE_METHOD(OvertakenFixture, "what would change nothing is not told as don
   hold({box("a", {{"size", 1}}), box("b", {{"size", 2}})});
   const auto plan = api("plan", before);
   CHECK(plan["nothing"] == true);
-  CHECK(plan["behind"] == Json{{{"command", first}, {"changes", {"shop/b"}}}});
+  CHECK(plan["behind"] == Json{{{"command", first}, {"changes", {"shop/b"}}, {"changes_total", 1}}});
   const auto refused = api("apply", before)["error"];
   CHECK(refused["code"] == "CONFLICT");
   CHECK_THAT(refused["message"].get<std::string>(), Contains("command " + first + " is changing shop/b"));
