@@ -264,7 +264,7 @@ void Execution::begin(std::size_t index, TimePoint now) {
   if (noted_only || adopts) {
     if (const auto lost = lost_row(step)) return fail(work, *lost);
   }
-  if (adopts) must(s_.store.set_unsettled(work.place(), {}));  // this is the one
+  if (adopts) settle_key(work, place_of(step.row));  // this is the one
   if (noted_only) {
     must(s_.store.manage(step.row, {step.stack, step.name, step.claim}));
     s_.drift.judge(must(s_.store.one(step.row)).value());  // it may have drifted since it was planned

@@ -118,7 +118,8 @@ class Execution {
   std::pair<std::string, JsonText> unread_of(const Work& work);
   std::optional<std::string> unread_moved(const Work& work);
   [[nodiscard]] std::vector<Unsettled> unsettled(const Work& work) const;
-  void settle_key(const Work& work);
+  void settle_key(const Work& work, const std::string& place);
+  std::string place_of(RowId row) const;
   void spend_key(Work& work);
 
   // execution_deletions.cpp: what goes with what is deleted

@@ -38,7 +38,7 @@ void Execution::deleted(Work& work, TimePoint now) {
   s_.writes.begin(work.scan, work.op.native_id);
   s_.writes.end(work.scan, work.op.native_id);
   // What is known by its properties is what an earlier create may have made, whichever command has found it since.
-  if (!rules_of(*work.type).identity.empty()) must(s_.store.set_unsettled(work.place(), {}));
+  if (!rules_of(*work.type).identity.empty()) settle_key(work, place_of(step.row));
   const auto at = s_.clock.wall();
   if (const auto row = must(s_.store.one(step.row))) {
     const auto leave = [&](const ResourceRecord& each, std::string_view reason, std::string_view event) {

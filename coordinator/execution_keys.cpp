@@ -22,7 +22,7 @@ constexpr std::size_t kMaxPlaces = 16;  // of one resource, of which its key is 
 std::string text_of(const std::vector<Unsettled>& all) {
   auto list = Json::array();
   for (const auto& each : all) list.push_back({each.key, each.place, each.values});
-  return all.empty() ? std::string() : list.dump();
+  return all.empty() ? std::string() : Json{{"keys", std::move(list)}}.dump();
 }
 
 }  // namespace
@@ -32,10 +32,10 @@ std::vector<Unsettled> Execution::unsettled(const Work& work) const {
   const auto text = must(s_.store.unsettled(work.place()));
   const auto list = Json::parse(text, nullptr, false);
   if (text.empty()) return {};
-  if (!list.is_array() || list.empty()) return {{text, {}, {}}};  // of older versions: a key, or one with its place
-  if (list[0].is_string()) return {{list.at(0), list.at(1), list.at(2)}};
+  if (list.is_array() && list.size() == 3) return {{list[0], list[1], list[2]}};  // of older versions
+  if (!list.is_object()) return {{text, {}, {}}};
   std::vector<Unsettled> all;
-  for (const auto& each : list) all.push_back({each.at(0), each.at(1), each.at(2)});
+  for (const auto& each : list.at("keys")) all.push_back({each.at(0), each.at(1), each.at(2)});
   return all;
 }
 
@@ -58,6 +58,7 @@ void Execution::inherit_key(Work& work) {
 
 /// The next command may go on with what this one has asked for.
 void Execution::leave_key(Work& work) {
+  if (work.type == nullptr && !work.inherited_key.empty()) return;  // it is kept, of a place that is not known now
   work.asked.key = work.key();
   if (work.type != nullptr && !work.old_values) work.asked.values = hex(hash128(unread_of(work).first));
   auto all = unsettled(work);
@@ -67,10 +68,17 @@ void Execution::leave_key(Work& work) {
   must(s_.store.set_unsettled(work.place(), text_of(all)));
 }
 
-/// What came of the create is known.
-void Execution::settle_key(const Work& work) {
+/// Native id of what a row lies in.
+std::string Execution::place_of(RowId row) const {
+  const auto known = must(s_.store.one(row));
+  const auto parent = known && known->parent != 0 ? must(s_.store.one(known->parent)) : std::nullopt;
+  return parent ? std::string(parent->native_id) : std::string();
+}
+
+/// What came of a create is known.
+void Execution::settle_key(const Work& work, const std::string& place) {
   auto all = unsettled(work);
-  std::erase_if(all, [&](const Unsettled& each) { return each.is_of(work.asked.place); });
+  std::erase_if(all, [&](const Unsettled& each) { return each.is_of(place); });
   must(s_.store.set_unsettled(work.place(), text_of(all)));
 }
 
@@ -116,7 +124,7 @@ std::optional<std::string> Execution::unread_moved(const Work& work) {
 
 /// What was made with the key is gone: what is asked for next is another object.
 void Execution::spend_key(Work& work) {
-  settle_key(work);
+  settle_key(work, work.asked.place);
   ++work.op.epoch;
   work.op.request_id.clear();
   work.op.job = {};

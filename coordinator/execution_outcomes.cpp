@@ -102,7 +102,7 @@ void Execution::take_poll_failure(Work& work, const Error& error, TimePoint now)
     return go_on(work, Phase::kPolling, now, std::max(error.retry_after, kFirstPause));
   if (knows) {  // the key has come to nothing: what is asked for next is another change
     work.op.uncertain = false;
-    if (!work.inherited_key.empty()) settle_key(work);
+    if (!work.inherited_key.empty()) settle_key(work, work.asked.place);
     return fail(work, error);
   }
   if (error.code == Errc::kNotFound && work.change() == Work::Change::kCreate) {
@@ -450,7 +450,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
   const auto row = must(s_.store.one(made.row)).value();
   if (const auto claim = row.managed ? must(s_.store.claim(made.row)) : std::nullopt;
       claim && (claim->stack != step.stack || claim->name != step.name)) {
-    if (!work.inherited_key.empty()) settle_key(work);  // the next apply makes its own
+    if (!work.inherited_key.empty()) settle_key(work, work.asked.place);  // the next apply makes its own
     return fail(work,
                 {Errc::kConflict, item.native_id + " belongs to stack " + claim->stack + ", as " + claim->name, {}, 0});
   }
@@ -470,7 +470,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
     if (state == ResourceState::kMissing) must(s_.store.leave(old, ResourceState::kVanished, "replaced", at));
   }
   must(s_.store.manage(made.row, {step.stack, step.name, work.old_values ? unread_of(work).second : step.claim}));
-  if (!work.inherited_key.empty()) settle_key(work);
+  if (!work.inherited_key.empty()) settle_key(work, work.asked.place);
   s_.events.emit(work.target.ns, "resource.created", row.id.value, identity(row).text("hash", hex(content)).take());
   work.set_phase(Phase::kConverging);  // it is made: a coordinator that goes on with this must not ask for it again
   must(s_.store.put_operation(work.op));

@@ -295,7 +295,7 @@ Fleet::Fault Fleet::check_settled(const Json& request) {
   for (const auto& resource : stack["resources"]) {
     const auto place = Json{stack["stack"], resource["name"], resource["target"], resource["type"]}.dump();
     const auto kept = must(store_->unsettled(place));
-    for (const auto& each : kept.empty() ? Json::array() : Json::parse(kept)) {
+    for (const auto& each : kept.empty() ? Json::array() : Json::parse(kept)["keys"]) {
       if (each.at(1) == places.at(resource["name"])) return "made, and its key is kept: " + place + " " + kept;
     }
   }

@@ -170,7 +170,10 @@ TEST_CASE_METHOD(ContentsFixture,
 TEST_CASE_METHOD(ContentsFixture,
                  "what may have been made in a thing is gone on with when it is declared there again") {
   const auto in = [&](const char* parent) { return stack({box("a"), box("z"), item("b", parent)}); };
-  manifest.types[1].schema = R"({"type":"object","properties":{"name":{"type":"string"}}})";
+  const bool told_apart = GENERATE(false, true);
+  manifest.types[1].schema =
+      told_apart ? R"({"type":"object","properties":{"name":{"type":"string"}},"x-muster-identity":["name"]})"
+                 : R"({"type":"object","properties":{"name":{"type":"string"}}})";
   start_discovered();
   worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
     const bool looks = job.type == "NS::Item" && std::holds_alternative<ListJob>(job.operation);
