@@ -399,12 +399,13 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
 }
 
 /// What a step has seen of a resource no run finds changed once more: where the step does not make it as declared, it
-/// is told here that it is another, once, or noted that it is as declared again.
-void Execution::note_drift(RowId seen) {
+/// is told here that it is another, once; what is marked and as declared again is marked no more.
+void Execution::note_drift(RowId seen, State ended) {
   const auto row = seen == 0 ? std::nullopt : must(s_.store.one(seen));
   const bool there = row && row->managed && row->state != ResourceState::kMissing;
   if (!there || MUSTER_MUTATION("drift-seen-unsaid")) return;
-  row->drifted ? s_.drift.unmark(*row) : s_.drift.judge(*row);
+  if (row->drifted) return s_.drift.unmark(*row);
+  if (ended != State::kDone) s_.drift.judge(*row);
 }
 
 void Execution::end(std::size_t index, State state, std::string_view code, const std::string& message) {
@@ -413,10 +414,8 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
     auto& work = *it->second;
     end_write(work);
     jobs_.erase(work.job);
-    if (state != State::kDone) {
-      note_drift(work.step.row);
-      if (work.row != work.step.row) note_drift(work.row);
-    }
+    note_drift(work.step.row, state);
+    if (work.row != work.step.row) note_drift(work.row, state);
     const bool creating = work.change() == Work::Change::kCreate;
     const bool forgotten = MUSTER_MUTATION("forget-unsettled-key");
     if (creating && state != State::kDone && work.op.uncertain && work.row == 0 && !forgotten) {

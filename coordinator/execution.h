@@ -88,7 +88,7 @@ class Execution {
   bool has_room(const std::string& target);
   static bool over(State state);
   void begin(std::size_t step, TimePoint now);
-  void note_drift(RowId seen);
+  void note_drift(RowId seen, State ended);
   void end(std::size_t step, State state, std::string_view code = {}, const std::string& message = {});
   void fail(Work& work, const Error& error);
   void release(std::size_t step);
