@@ -414,6 +414,7 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
     auto& work = *it->second;
     end_write(work);
     jobs_.erase(work.job);
+    if (work.change() == Work::Change::kUpdate && state != State::kDone && work.op.uncertain) forget_unread(work);
     note_drift(work.step.row, state);
     if (work.row != work.step.row) note_drift(work.row, state);
     const bool creating = work.change() == Work::Change::kCreate;

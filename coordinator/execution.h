@@ -117,6 +117,7 @@ class Execution {
   void leave_key(Work& work);
   std::pair<std::string, JsonText> unread_of(const Work& work);
   std::optional<std::string> unread_moved(const Work& work);
+  void forget_unread(const Work& work);
   [[nodiscard]] std::vector<Unsettled> unsettled(const Work& work) const;
   void settle_key(const Work& work, const std::string& place);
   std::string place_of(RowId row) const;

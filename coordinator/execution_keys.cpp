@@ -122,6 +122,29 @@ std::optional<std::string> Execution::unread_moved(const Work& work) {
   return std::nullopt;
 }
 
+/// What an update sends and nobody can read back counts as sent no more, as it was before or is now, where it is not
+/// known whether that was applied: whoever declares it next sends it.
+void Execution::forget_unread(const Work& work) {
+  const auto row = must(s_.store.one(work.step.row));
+  const auto claim = row && row->managed ? must(s_.store.claim(row->row)) : std::nullopt;
+  auto declared = claim ? claimed(claim->declared) : std::nullopt;
+  if (!declared || work.type == nullptr) return;
+  const auto patch = Json::parse(work.step.patch, nullptr, false);
+  const auto is_sent = [&](const std::string& pointer) {
+    return std::ranges::any_of(patch, [&](const Json& change) { return within(pointer, change.at("path")); });
+  };
+  auto properties = Json::parse(declared->properties);
+  for (const auto& pointer : write_only_in(rules_of(*work.type), properties)) {
+    if (is_sent(pointer)) properties[Json::json_pointer(pointer)] = nullptr;
+  }
+  std::erase_if(declared->holes, [&](const Hole& hole) { return hole.secret() && is_sent(hole.pointer); });
+  declared->properties = properties.dump();
+  const auto text = declared_text(*declared);
+  if (text == claim->declared) return;
+  must(s_.store.manage(row->row, {claim->stack, claim->name, text}));
+  if (row->drifted) must(s_.store.set_drifted(row->row, true));
+}
+
 /// What was made with the key is gone: what is asked for next is another object.
 void Execution::spend_key(Work& work) {
   settle_key(work, work.asked.place);

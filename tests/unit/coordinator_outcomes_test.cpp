@@ -133,6 +133,59 @@ TEST_CASE_METHOD(CommandsFixture, "what is not known in the end is said, and fou
   CHECK(count() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a value that nobody can read back and that may have been sent is sent again") {
+  start_discovered();
+  const auto with = [](const char* pin, const char* variable, int size) {
+    auto resource = box("a", {{"size", size}, {"login", {{"user", "u"}, {"pin", pin}}}, {"password", nullptr}});
+    resource["holes"] = Json::array({{{"pointer", "/password"}, {"parts", {{{"env", variable}}}}}});
+    return stack({resource});
+  };
+  const auto sent = [&] { return std::get<UpdateJob>(worker().asked<UpdateJob>().back().operation).desired; };
+  REQUIRE(apply(with("1", "FIRST", 1))["state"] == "complete");
+  bool asked = false;
+  const bool done = GENERATE(true, false);
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    asked = true;
+    if (!done) return JobResult(Error{Errc::kInvalidRequest, "no", {}, 0});
+    static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kTimeout, "no answer", {}, 0});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const bool settles = asked && std::holds_alternative<ReadJob>(job.operation);
+    return settles ? FakeWorker::Behaviour(Error{Errc::kAccessDenied, "not yours", {}, 0}) : FakeWorker::Behaviour();
+  };
+  const auto fail = [&](const Json& request) {
+    const auto message = message_of(apply(request), "a");
+    CHECK_THAT(message, Contains("whether it was applied is not known") || Contains("no"));
+    worker().on_go = {};
+    worker().on_job = {};
+  };
+  SECTION("a value") {
+    fail(with("2", "FIRST", 1));
+    CHECK((thing("a")["login"]["pin"] == "2") == done);
+    CHECK(plan(with("1", "FIRST", 1))["nothing"] == !done);
+    CHECK(apply(with("1", "FIRST", 1))["state"] == "complete");
+    CHECK(thing("a")["login"]["pin"] == "1");
+    CHECK(sent().secrets.empty());
+  }
+  SECTION("a secret") {
+    fail(with("1", "SECOND", 1));
+    CHECK(sent().secrets.size() == 1);
+    CHECK(plan(with("1", "FIRST", 1))["nothing"] == !done);
+    CHECK(apply(with("1", "FIRST", 1))["state"] == "complete");
+    CHECK(worker().asked<UpdateJob>().size() == (done ? 2 : 1));
+    CHECK(sent().secrets.size() == 1);
+  }
+  SECTION("not what was not sent") {
+    fail(with("1", "FIRST", 2));
+    if (done) discover();
+    CHECK(apply(with("1", "FIRST", 2))["state"] == "complete");
+    CHECK(worker().asked<UpdateJob>().size() == (done ? 1 : 2));
+    CHECK(sent().secrets.empty());
+    CHECK(sent().json.find("pin") == std::string::npos);
+  }
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what may have been made is asked for again under the same key by the next command") {
   start_discovered();
   make_and_crash();
