@@ -126,6 +126,30 @@ void add_notes(std::vector<Wish>& wishes, Random& random) {
   }
 }
 
+void add_crowds(std::vector<Wish>& wishes, Random& random) {
+  std::vector<Wish> more;
+  for (const auto& wish : wishes) {
+    if (wish.kind != Wish::Kind::kApply || wish.request["stacks"][0]["resources"].empty()) continue;
+    for (auto count = 1 + random.below(2); count > 0; --count) {
+      auto next = wish;
+      next.at += Millis(random.below(2500));
+      next.request.erase("if_busy");
+      next.request["mode"] = random.below(4) == 0 ? "patch" : "reconcile";
+      auto& resources = next.request["stacks"][0]["resources"];
+      if (random.below(4) == 0) resources.erase(resources.size() - 1);  // nothing refers to the last
+      for (auto& resource : resources) {
+        auto& properties = resource["properties"];
+        if (random.below(3) == 0) properties["size"] = random.below(3);
+        if (properties.contains("note") && random.below(2) == 0)
+          properties["note"] = "note-" + std::to_string(random.below(3));
+      }
+      more.push_back(std::move(next));
+    }
+  }
+  wishes.insert(wishes.end(), more.begin(), more.end());
+  std::ranges::stable_sort(wishes, {}, &Wish::at);
+}
+
 std::vector<Wish> draw_wishes(Random& random) {
   std::vector<Wish> wishes;
   const auto count = random.below(10);

@@ -31,6 +31,9 @@ void add_children(std::vector<Wish>& wishes, Random& random);
 /// Adds SIM::Nest: the first lies in nothing, the others in earlier ones, not always in the same.
 void add_nests(std::vector<Wish>& wishes, Random& random);
 
+/// Others want nearly the same, right after: the same once more, a patch of it, other values, one thing less.
+void add_crowds(std::vector<Wish>& wishes, Random& random);
+
 /// An apply of what `wish` declares, all of the stack.
 Json reconciled(const Json& request);
 Json destroyed(const std::string& stack);
