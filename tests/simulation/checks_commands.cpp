@@ -212,7 +212,9 @@ Fleet::Fault Fleet::check_marks() {
       const auto declared = Json::parse(row.declared);
       const auto there = Json::parse(row.properties);
       if (row.state != ResourceState::kPresent || row.name.ends_with(kReplaced)) return;
-      if (!declared.value("holes", Json::array()).empty() || declared.value("on_drift", "") == "observe") return;
+      const auto holes = declared.value("holes", Json::array());
+      const bool refers = std::ranges::any_of(holes, [](const Json& hole) { return hole["pointer"] != "/note"; });
+      if (refers || declared.value("on_drift", "") == "observe") return;
       const auto wanted = declared.value("properties", Json::object());
       const bool same = std::ranges::all_of(wanted.items(), [&](const auto& property) {
         return property.value().is_null() || property.key() == "note" ||
@@ -246,17 +248,19 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
     there[name] = &thing->second;
     if (resource.contains("parent")) inside[name] = resource["parent"];
     for (const auto& [property, value] : resource["properties"].items()) {
-      const auto is = property == "note" ? Json(thing->second.note) : thing->second.properties.value(property, Json());
-      if (property == "note" && faults_.liars > 0) continue;  // that it was sent is all that anybody can know
-      if (property == "note" && is != value) return id + " has the note " + is.dump() + " of " + resource.dump();
-      if (!value.is_null() && is != value) {
+      if (property == "note" || value.is_null()) continue;
+      if (thing->second.properties.value(property, Json()) != value) {
         return id + " is declared as " + resource.dump() + " and is " + thing->second.properties.dump();
       }
+    }
+    if (const auto note = note_in(resource); !note.is_null() && note != thing->second.note && faults_.liars == 0) {
+      return id + " has the note " + thing->second.note + " of " + resource.dump();  // a liar may not have passed it on
     }
   }
   for (const auto& resource : request["stacks"][0]["resources"]) {
     for (const auto& hole : resource.value("holes", Json::array())) {
       const auto& part = hole["parts"][0];  // the only one: it is all of the property
+      if (!part.contains("resource")) continue;
       const auto& user = there.at(resource["name"])->properties;
       const auto& used = there.at(part["resource"])->properties;
       const auto found = user.value(Json::json_pointer(hole["pointer"].get<std::string>()), Json());

@@ -88,6 +88,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("children", faults.children);
   part("nests", faults.nests);
   part("notes", faults.notes);
+  part("secrets", faults.secrets);
   part("crowds", faults.crowds);
   part("settings", faults.settings);
   part("stream", faults.stream);

@@ -46,6 +46,7 @@ struct Faults {
   int children = 0;             // 1: some of what commands make lies in other things that they make
   int nests = 0;                // 1: some of it lies in things of its own type
   int notes = 0;                // 1: some of what commands make has a value that is never read back
+  int secrets = 0;              // 1: some of those values are in the environment of workers
   int crowds = 0;               // 1: others want nearly the same right after
   int settings = 0;             // times in which the coordinator is started with another configuration
 };
@@ -104,6 +105,6 @@ void plan_later_faults(const Faults& faults, TimePoint now, Random& random, Plan
 /// Names of the parts that they are.
 inline const std::set<std::string> kLaterFaults{"renames", "successors", "filters",  "narrow-looks", "second-target",
                                                 "depth",   "folders",    "children", "nests",        "notes",
-                                                "crowds",  "settings",   "stream"};
+                                                "secrets", "crowds",     "settings", "stream"};
 
 }  // namespace muster::sim

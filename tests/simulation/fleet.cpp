@@ -81,6 +81,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   faults_.notes = SeededRandom(seed ^ 0x2017EU).below(4) == 0 ? 1 : 0;
   faults_.children = SeededRandom(seed ^ 0x4E57U).below(3) == 0 ? 1 : 0;
   faults_.nests = SeededRandom(seed ^ 0x4E575U).below(3) == 0 ? 1 : 0;
+  if (faults_.notes > 0) faults_.secrets = SeededRandom(seed ^ 0x5EC2E7U).below(2) == 0 ? 1 : 0;
   faults_.crowds = SeededRandom(seed ^ 0xC20D5U).below(4) == 0 ? 1 : 0;
   parts_ = leave_out(faults_, without);
   if (faults_.second_target == 0) usual_.targets.pop_back();
@@ -99,6 +100,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
     add_nests(wishes_, wishing);
   }
   if (faults_.notes > 0) add_notes(wishes_, wishing);
+  if (faults_.secrets > 0) add_secrets(wishes_, wishing);
   if (faults_.crowds > 0) add_crowds(wishes_, wishing);
 
   std::vector<Wish> kept;

@@ -71,6 +71,7 @@ WorkerProcess::WorkerProcess(const Setup& setup)
   options.started = setup.clock.wall();
   options.journal = std::make_shared<SlowJournal>(setup.disk, setup.slow_disk, clock_, setup.random);
   options.clock = &clock_;
+  options.secrets.env = {"SIM_*"};
   core_ = std::make_unique<WorkerCore>(std::move(options), plugin_, *bus_, setup.random, executor_, setup.log);
   core_->start(clock_.now()).value();
 }

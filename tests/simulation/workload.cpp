@@ -1,6 +1,8 @@
 #include "simulation/workload.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 namespace muster::sim {
 namespace {
@@ -8,6 +10,8 @@ namespace {
 constexpr std::uint64_t kNames = 6;
 constexpr std::uint64_t kChildren = 4;
 constexpr std::uint64_t kNests = 5;
+constexpr std::uint64_t kNotes = 3;
+const std::string kNote = "note-";
 
 std::string name_of(std::uint64_t index) {
   return "r" + std::to_string(index);
@@ -43,6 +47,20 @@ Json draw_resource(const std::string& stack, std::uint64_t index, const std::vec
   }
   resource["properties"] = std::move(properties);
   return resource;
+}
+
+std::string draw_note(Random& random) {
+  return kNote + std::to_string(random.below(kNotes));
+}
+
+Json secret_note(const std::string& note) {
+  return {{"pointer", "/note"}, {"parts", {{{"env", "SIM_" + note}}}}};
+}
+
+/// Where its note is given by reference.
+Json::iterator secret_of(Json& resource) {
+  auto& holes = resource["holes"];
+  return std::ranges::find_if(holes, [](const Json& hole) { return hole["pointer"] == "/note"; });
 }
 
 /// How something that lies in another is replaced, and what becomes of its drift.
@@ -121,9 +139,32 @@ void add_notes(std::vector<Wish>& wishes, Random& random) {
   for (auto& wish : wishes) {
     if (wish.kind != Wish::Kind::kApply) continue;
     for (auto& resource : wish.request["stacks"][0]["resources"]) {
-      if (random.below(2) == 0) resource["properties"]["note"] = "note-" + std::to_string(random.below(3));
+      if (random.below(2) == 0) resource["properties"]["note"] = draw_note(random);
     }
   }
+}
+
+void add_secrets(std::vector<Wish>& wishes, Random& random) {
+  for (auto& wish : wishes) {
+    if (wish.kind != Wish::Kind::kApply) continue;
+    for (auto& resource : wish.request["stacks"][0]["resources"]) {
+      auto& properties = resource["properties"];
+      if (!properties.contains("note") || random.below(2) == 0) continue;
+      resource["holes"].push_back(secret_note(std::exchange(properties["note"], nullptr)));
+    }
+  }
+  for (std::uint64_t i = 0; i < kNotes; ++i) {
+    const auto note = kNote + std::to_string(i);
+    ::setenv(("SIM_" + note).c_str(), ("kept-" + note).c_str(), 1);
+  }
+}
+
+Json note_in(const Json& resource) {
+  for (const auto& hole : resource.value("holes", Json::array())) {
+    if (hole["pointer"] != "/note") continue;
+    return ::getenv(hole["parts"][0]["env"].get_ref<const std::string&>().c_str());
+  }
+  return resource["properties"].value("note", Json());
 }
 
 void add_crowds(std::vector<Wish>& wishes, Random& random) {
@@ -140,8 +181,12 @@ void add_crowds(std::vector<Wish>& wishes, Random& random) {
       for (auto& resource : resources) {
         auto& properties = resource["properties"];
         if (random.below(3) == 0) properties["size"] = random.below(3);
-        if (properties.contains("note") && random.below(2) == 0)
-          properties["note"] = "note-" + std::to_string(random.below(3));
+        if (!properties.contains("note") || random.below(2) != 0) continue;
+        if (properties["note"].is_null()) {
+          *secret_of(resource) = secret_note(draw_note(random));
+        } else {
+          properties["note"] = draw_note(random);
+        }
       }
       more.push_back(std::move(next));
     }

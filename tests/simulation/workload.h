@@ -31,6 +31,11 @@ void add_children(std::vector<Wish>& wishes, Random& random);
 /// Adds SIM::Nest: the first lies in nothing, the others in earlier ones, not always in the same.
 void add_nests(std::vector<Wish>& wishes, Random& random);
 
+/// Gives some of those values by reference to a variable of the workers' environment.
+void add_secrets(std::vector<Wish>& wishes, Random& random);
+/// What a resource declares as its write-only value: as text, or as what the variable holds that it refers to.
+Json note_in(const Json& resource);
+
 /// Others want nearly the same, right after: the same once more, a patch of it, other values, one thing less.
 void add_crowds(std::vector<Wish>& wishes, Random& random);
 
