@@ -45,10 +45,7 @@ bool Dispatcher::supersede(const JobId& job, JobResult result, Effects& effects)
   const auto it = jobs_.find(job);
   if (it == jobs_.end()) return false;
   auto& record = it->second;
-  if (record.state == State::kSent || record.state == State::kRunning) {
-    if (!record.worker.empty()) cancel(record.spec.lane.ns, record.worker, job, record.token, effects);
-    end_flight(record);
-  }
+  recall(record, effects);
   finish(record, std::move(result));
   return true;
 }
@@ -66,10 +63,7 @@ void Dispatcher::cancel_jobs(std::uint64_t owner, TimePoint now, Effects& effect
       record.deadline = std::min(record.deadline, now + kChangeLease);  // it has as long to say how it went
       continue;
     }
-    if (record.state == State::kSent || record.state == State::kRunning) {
-      if (!record.worker.empty()) cancel(record.spec.lane.ns, record.worker, id, record.token, effects);
-      end_flight(record);
-    }
+    recall(record, effects);
     finish(record, Error{Errc::kCancelled, "cancelled", {}, 0});
   }
 }
@@ -81,10 +75,7 @@ void Dispatcher::withdraw(std::uint64_t owner, Effects& effects) {
   }
   for (const auto& id : ids) {
     auto& record = jobs_.at(id);
-    if (record.state == State::kSent || record.state == State::kRunning) {
-      if (!record.worker.empty()) cancel(record.spec.lane.ns, record.worker, id, record.token, effects);
-      end_flight(record);
-    }
+    recall(record, effects);
     --lanes_[record.spec.lane].jobs;
     jobs_.erase(id);  // queues drop ids that are no longer there
   }
@@ -292,7 +283,14 @@ void Dispatcher::end_flight(Record& record) {
   if (record.parts) part_bytes_ -= record.parts->bytes();
   record.parts.reset();
   record.token = {};
-  record.worker = {};
+  record.last_worker = std::exchange(record.worker, {});
+}
+
+/// From whoever has it.
+void Dispatcher::recall(Record& record, Effects& effects) {
+  if (record.state != State::kSent && record.state != State::kRunning) return;
+  if (!record.worker.empty()) cancel(record.spec.lane.ns, record.worker, record.id, record.token, effects);
+  end_flight(record);
 }
 
 void Dispatcher::finish(Record& record, JobResult result) {
@@ -360,7 +358,6 @@ void Dispatcher::send_again(Record& record, TimePoint now) {
     record.suspects.push_back(silent);
   }
   end_flight(record);
-  record.last_worker = silent;
   if (auto* worker = registry_.find(silent)) worker->full_until = now + kNoSign;
   settle_suspects(record, now);
 }
@@ -390,7 +387,6 @@ void Dispatcher::lose_worker(Record& record, TimePoint now) {
   ++counters_.lost;
   const auto worker = record.worker;
   end_flight(record);
-  record.last_worker = worker;
   if (!count_taken(record)) return;
   Error error{Errc::kTimeout, "worker " + worker.value + " fell silent while it ran the job", {}, 0};
   if (now >= record.deadline || record.cancelled) {
@@ -426,7 +422,6 @@ void Dispatcher::on_lane_changed(const Lane& lane) {
 }
 
 void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
-  const bool flying = record.state == State::kSent || record.state == State::kRunning;
   if (now >= record.deadline) {
     const auto lane = record.spec.lane.ns + "/" + record.spec.lane.pool;
     Error error{Errc::kTimeout, {}, {}, 0};
@@ -436,10 +431,7 @@ void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
     } else {
       error.message = "no result within the job's deadline, after " + std::to_string(record.attempt) + " attempts";
     }
-    if (flying) {
-      if (!record.worker.empty()) cancel(record.spec.lane.ns, record.worker, record.id, record.token, effects);
-      end_flight(record);
-    }
+    recall(record, effects);
     finish(record, std::move(error));
   } else if (record.state == State::kSent && now - record.since >= kNoSign) {
     send_again(record, now);

@@ -187,6 +187,7 @@ class Dispatcher {
   void go(Record& record, TimePoint now, Effects& effects);
   void recover(Record& record, const Heartbeat& heartbeat, const Running& running, TimePoint now);
   void end_flight(Record& record);
+  void recall(Record& record, Effects& effects);
   void finish(Record& record, JobResult result);
   void fail(Record& record, Error error, TimePoint now);
   void lose_worker(Record& record, TimePoint now);

@@ -73,7 +73,6 @@ void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t cal
   const bool was_uncertain = record.uncertain;
   end_flight(record);
   if (auto* entry = registry_.find(worker)) entry->full_until = now;  // it has a free slot now
-  record.last_worker = worker;
   const auto* failed = std::get_if<Error>(&result);
   if (failed == nullptr || error_traits(failed->code).applied != Applied::kUnknown) {
     record.uncertain = was_uncertain;  // how this attempt went is known

@@ -108,6 +108,24 @@ TEST_CASE_METHOD(DispatcherFixture, "of the workers with room the least loaded i
   CHECK(load == std::map<std::string, int>{{own("w2"), 4}, {own("w3"), 4}});
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "what a worker is not there for goes to another, and nothing of it is left") {
+  join("w1");
+  join("w2");
+  const auto first = dispatch();
+  accept(first.job, "w1");
+  const auto second = dispatch();
+  REQUIRE(second.subject == own("w2"));
+  no_responders(second.job);
+  succeed(first.job, "w1");
+  CHECK(outcome().job == first.job.id);
+  const auto again = take();
+  CHECK(again.subject == own("w1"));
+  succeed(again.job, "w1");
+  CHECK(outcome().job == second.job.id);
+  advance(Millis(2000));
+  CHECK(dispatch().subject == group());  // nobody is full
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "no more jobs are sent than the pool has slots") {
   join("w1", 2);
   for (int i = 0; i < 5; ++i) submit();
