@@ -79,6 +79,9 @@ void Commands::start(TimePoint now) {
 
 Result<Draft*> Commands::declare(const std::string& id, std::vector<Declaration> stacks,
                                  std::vector<TargetConfig> targets, std::size_t bytes, TimePoint now) {
+  if (draft_bytes_ + bytes > kMaxDraftBytes) {
+    return Error{Errc::kTooLarge, "more than 512 MiB of declarations at once", {}, 0};
+  }
   Draft* draft = nullptr;
   if (id.empty()) {
     if (drafts_.size() >= kMaxDrafts) {  // the one that was left alone longest
@@ -95,9 +98,6 @@ Result<Draft*> Commands::declare(const std::string& id, std::vector<Declaration>
     auto found = this->draft(id, now);
     if (!found) return found;
     draft = *found;
-  }
-  if (draft_bytes_ + bytes > kMaxDraftBytes) {
-    return Error{Errc::kTooLarge, "more than 512 MiB of declarations at once", {}, 0};
   }
   draft_bytes_ += bytes;
   draft->bytes += bytes;

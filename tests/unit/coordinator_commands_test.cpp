@@ -6,6 +6,7 @@
 using namespace muster;
 using namespace muster::test;
 using Json = nlohmann::json;
+using namespace nlohmann::literals;
 using Strings = std::vector<std::string>;
 using Catch::Contains;
 
@@ -219,6 +220,28 @@ TEST_CASE_METHOD(CommandsFixture, "what is added to a draft that is not there is
     CHECK_THAT(refused["message"].get<std::string>(), Contains("no draft used-before"));
   }
   CHECK(count() == 0);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "of too many drafts the one that was left alone longest goes") {
+  start_discovered();
+  std::vector<std::string> drafts;
+  const auto code_of = [&](std::size_t draft) {
+    return api("plan", {{"draft", drafts.at(draft)}}).value("/error/code"_json_pointer, "");
+  };
+  const auto add = [&] {
+    drafts.push_back(plan(stack({box("a")}))["draft"]);
+    advance(Millis(10));
+  };
+  for (int i = 0; i < 16; ++i) add();
+  CHECK(code_of(0).empty());
+  advance(Millis(10));
+  add();
+  CHECK(code_of(1) == "NOT_FOUND");
+  for (const std::size_t there : {0, 2, 15, 16}) CHECK(code_of(there).empty());
+  SECTION("and in the end all that nobody applies") {
+    advance(Millis(15 * 60'000));
+    CHECK(code_of(16) == "NOT_FOUND");
+  }
 }
 
 TEST_CASE_METHOD(CommandsFixture, "drift is told, field by field, and handled as declared") {
