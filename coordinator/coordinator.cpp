@@ -20,7 +20,8 @@ constexpr Millis kExpiryEvery{250};
 constexpr Millis kOncePer{1000};
 constexpr Millis kMaxRecoverPause{10'000};
 constexpr Millis kPruneEvery{60'000};
-constexpr std::size_t kMaxLateParts = 4;    // of 64 MiB each
+constexpr std::size_t kMaxLate = 256;  // results in parts that no lease waits for,
+constexpr std::size_t kMaxLateBytes = 256 << 20;
 constexpr Millis kLookEvery{1000};          // at the pools
 constexpr std::size_t kPruneAtOnce = 5000;  // events; more go in the turns that follow
 
@@ -348,29 +349,37 @@ void Coordinator::on_reply(const Message& message, TimePoint now) {
   }
 }
 
-void Coordinator::take_reply(JobReply reply, const std::string& ack_to, TimePoint now) {
+void Coordinator::take_reply(JobReply reply, std::string ack_to, TimePoint now) {
   const bool ends = std::holds_alternative<JobResult>(reply.body) || std::holds_alternative<Part>(reply.body);
   ResultAck ack{reply.job, reply.token, Verdict::kCommitted, {}};
-  const bool waited_for = reply.fleet == store_.fleet() && core_->dispatcher.leases(reply.job, reply.token);
+  const auto leased = [&] { return core_->dispatcher.leases(ack.job, ack.token); };
+  const bool waited_for = reply.fleet == store_.fleet() && leased();
   const bool part = std::holds_alternative<Part>(reply.body);  // only the last one says where it wants its answer
   if (ends && !waited_for && (part || !ack_to.empty())) {
-    ack.verdict = late_result(std::move(reply), now);
+    ack.verdict = late_result(std::move(reply), ack_to, now);
     if (ack.verdict == Verdict::kRefused) ack.reason = "no such job in this fleet";
   } else {
     core_->dispatcher.on_reply(std::move(reply), now, effects_);
+    if (part && leased()) ack.verdict = Verdict::kLater;  // the others are still to come
   }
   // A result is known to be taken when it is durable.
   if (!ends || ack_to.empty()) return;
   auto& when = MUSTER_MUTATION("ack-before-commit") ? effects_.at_once : effects_.after_commit;
-  when.push_back({ack_to, {}, encode(ack), {}});
+  when.push_back({std::move(ack_to), {}, encode(ack), {}});
 }
 
-Verdict Coordinator::late_result(JobReply reply, TimePoint now) {
+Verdict Coordinator::late_result(JobReply reply, std::string& ack_to, TimePoint now) {
   if (reply.fleet != store_.fleet()) return Verdict::kRefused;
   if (auto* part = std::get_if<Part>(&reply.body)) {
-    if (late_parts_.size() >= kMaxLateParts && !late_parts_.contains(reply.token)) late_parts_.clear();
-    auto whole = late_parts_[reply.token].add(std::move(*part));
+    auto bytes = part->data.size();
+    for (const auto& [token, late] : late_parts_) bytes += late.parts.bytes();
+    const bool more = !late_parts_.contains(reply.token);
+    if (bytes > kMaxLateBytes || (more && late_parts_.size() >= kMaxLate)) late_parts_.clear();  // they come again
+    auto& late = late_parts_[reply.token];
+    if (!ack_to.empty()) late.ack_to = ack_to;
+    auto whole = late.parts.add(std::move(*part));
     if (whole && !*whole) return Verdict::kLater;
+    ack_to = late.ack_to;  // of the last part, which may have come before this one
     late_parts_.erase(reply.token);
     auto decoded = whole ? decode<JobReply>(**whole) : Result<JobReply>(whole.error());
     if (!decoded) return Verdict::kLater;

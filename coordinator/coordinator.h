@@ -42,6 +42,10 @@ class Coordinator {
 
  private:
   struct Core;
+  struct LateParts {
+    PartAssembler parts;
+    std::string ack_to;  // of the last part: where the answer to the whole is waited for
+  };
   using Handler = void (Coordinator::*)(const Message&, TimePoint);
 
   Result<void> subscribe();
@@ -70,8 +74,9 @@ class Coordinator {
   void on_inbox(const Message& message, TimePoint now);
 
   /// `ack_to`   where a worker that keeps its results wants to hear that one is taken; empty: nowhere
-  void take_reply(JobReply reply, const std::string& ack_to, TimePoint now);
-  Verdict late_result(JobReply reply, TimePoint now);
+  void take_reply(JobReply reply, std::string ack_to, TimePoint now);
+  /// `ack_to`   becomes that of the whole where a part makes one
+  Verdict late_result(JobReply reply, std::string& ack_to, TimePoint now);
 
   template <typename T>
   Result<T> decoded(const Message& message, TimePoint now);
@@ -91,8 +96,8 @@ class Coordinator {
   MicroService::Stats requests_;  // of the API
   Effects effects_;
   std::vector<Message> inbox_;
-  std::vector<std::string> asked_;             // where answers are waited for that are not out yet
-  std::map<Token, PartAssembler> late_parts_;  // of results that no lease waits for
+  std::vector<std::string> asked_;         // where answers are waited for that are not out yet
+  std::map<Token, LateParts> late_parts_;  // of results that no lease waits for
   TimePoint last_turn_;
   TimePoint dirty_since_;  // of the oldest uncommitted write
   TimePoint next_expiry_;

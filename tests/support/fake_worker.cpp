@@ -286,6 +286,16 @@ void FakeWorker::send_late(const Job& job, JobResult result) {
   send_reply(job, subjects_.result(announcement.ns), std::move(result), bus_->inbox() + ".ack");
 }
 
+void FakeWorker::send_late_parts(const Job& job, JobResult result, const std::vector<std::uint32_t>& which) {
+  const auto whole =
+      encode(JobReply{job.fleet, job.id, job.token, announcement.worker, job.attempt, 1, std::move(result)});
+  const std::array<Bytes, 2> halves{whole.substr(0, whole.size() / 2), whole.substr(whole.size() / 2)};
+  for (const auto index : which) {
+    send_reply(job, subjects_.result(announcement.ns), Part{index, 2, halves.at(index)},
+               index == 1 ? bus_->inbox() + ".ack" : "");
+  }
+}
+
 void FakeWorker::send_reply(const Job& job, const std::string& reply, decltype(JobReply::body) body,
                             const std::string& ack_to) {
   const JobReply message{job.fleet, job.id, job.token, announcement.worker, job.attempt, 1, std::move(body)};

@@ -77,6 +77,8 @@ class FakeWorker {
                   const std::string& ack_to = {});
   /// A change's result on the subject where any coordinator takes it.
   void send_late(const Job& job, JobResult result);
+  /// The same in two parts, of which `which` are sent: the second asks for the answer.
+  void send_late_parts(const Job& job, JobResult result, const std::vector<std::uint32_t>& which);
 
   /// Jobs of one operation so far, in order.
   template <typename Operation>

@@ -300,12 +300,19 @@ TEST_CASE("parts make the whole in whatever order they come") {
 TEST_CASE("a part that does not belong to the others is refused, and harms none of them") {
   PartAssembler parts;
   REQUIRE(parts.add({0, 2, "a"}));
-  for (const auto& part :
-       {Part{0, 2, "again"}, Part{2, 2, "beyond"}, Part{1, 3, "another count"}, Part{1, 0, "none"}}) {
+  for (const auto& part : {Part{2, 2, "beyond"}, Part{1, 3, "another count"}, Part{1, 0, "none"}}) {
     const auto whole = parts.add(part);
     REQUIRE_FALSE(whole);
     CHECK(whole.error().code == Errc::kMalformed);
   }
+  CHECK(parts.add({1, 2, "b"}).value() == Bytes("ab"));
+}
+
+TEST_CASE("a part that comes again takes the place of the one before") {
+  PartAssembler parts;
+  REQUIRE(parts.add({0, 2, "what was"}));
+  CHECK_FALSE(parts.add({0, 2, "a"}).value());
+  CHECK(parts.bytes() == 1);
   CHECK(parts.add({1, 2, "b"}).value() == Bytes("ab"));
 }
 

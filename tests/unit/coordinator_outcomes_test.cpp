@@ -545,3 +545,33 @@ TEST_CASE_METHOD(CommandsFixture, "what is there and not ours is no success") {
   CHECK(row("NS::Box", "theirs").managed);
   CHECK(count() == 1);
 }
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "a result of which a part was lost is not told as taken, and is taken once it is whole") {
+  start_discovered();
+  std::optional<JobResult> made;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    made = system.change(job);
+    return FakeWorker::Silent{};
+  };
+  const auto id = begin(stack({box("a")}));
+  settle();
+  const auto job = worker().asked<CreateJob>().front();
+  if (GENERATE(false, true)) advance(Millis(20'000));  // nobody waits for it any more
+  const std::uint32_t came = GENERATE(0, 1);
+  CAPTURE(came);
+  const auto answered = [&] {
+    return std::ranges::any_of(worker().acks, [](const auto& ack) { return ack.verdict != Verdict::kLater; });
+  };
+  worker().send_late_parts(job, *made, {came});
+  settle();
+  CHECK_FALSE(answered());
+  for (int i = 0; i < 3 && !answered(); ++i) {
+    worker().send_late_parts(job, *made, {0, 1});
+    settle();
+  }
+  CHECK(answered());
+  worker().on_go = {};
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(count() == 1);
+}
