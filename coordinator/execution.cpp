@@ -120,6 +120,11 @@ RowId Execution::row_of(const Work& work) {
   return found;
 }
 
+bool Execution::is_listed(RowId row) const {
+  const auto known = row == 0 ? std::nullopt : must(s_.store.one(row));
+  return known && (known->state == ResourceState::kPresent || known->state == ResourceState::kStale);
+}
+
 Result<void> Execution::locate(Work& work) {
   const auto& step = work.step;
   const auto row = step.row != 0 ? must(s_.store.one(step.row)) : std::nullopt;
@@ -341,6 +346,7 @@ void Execution::submit_due(Work& work, TimePoint now) {
     case Phase::kReading:
     case Phase::kSettling:
     case Phase::kConverging:
+      work.was_listed = is_listed(work.step.row);
       return submit(work, ReadJob{{work.op.native_id}}, now);
     case Phase::kPolling:
       return submit(work, StatusJob{work.op.request_id, work.op.native_id}, now);
@@ -393,6 +399,9 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
           Errc::kContract, "the plugin answered a read of " + work.op.native_id + " with " + item->native_id, {}, 0};
     }
   }
+  // What has been told as gone since may have been read before that: another look tells.
+  const bool seen = std::holds_alternative<Item>(answer);
+  if (seen && work.was_listed && !is_listed(work.step.row)) return go_on(work, phase, now);
   if (phase == Phase::kReading) return take_reading(work, answer, now);
   if (phase == Phase::kSettling) return take_settling(work, answer, now);
   take_converging(work, answer, now);

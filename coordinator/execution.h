@@ -96,8 +96,10 @@ class Execution {
   void count_ended(std::size_t step, State state);
   void finish();
 
-  /// Finds the step's target and type, or why nothing can be done there.
   RowId row_of(const Work& work);
+  /// Told as there, and not as gone since.
+  [[nodiscard]] bool is_listed(RowId row) const;
+  /// Finds the step's target and type, or why nothing can be done there.
   Result<void> locate(Work& work);
   const PropertyRule& rules_of(const TypeDescriptor& type);
   /// The declared properties, with references to resources filled in and secrets as marked fields.

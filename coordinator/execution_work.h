@@ -82,9 +82,10 @@ struct Execution::Work {
   int tries = 0;              // of a change whose outcome is not known, or that conflicted
   int reads = 0;              // that did not show what was wanted
   int polls = 0;
-  bool recovered = false;  // a worker may have its job still
-  bool writing = false;    // WriteLog knows of it
-  RowId row = 0;           // of the object that was made
+  bool was_listed = false;  // its row, when it was to be read
+  bool recovered = false;   // a worker may have its job still
+  bool writing = false;     // WriteLog knows of it
+  RowId row = 0;            // of the object that was made
   RowId scan = 0;
   RowId parent = 0;
   std::string uid;

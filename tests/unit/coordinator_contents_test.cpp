@@ -311,3 +311,28 @@ TEST_CASE_METHOD(ContentsFixture, "what was listed first in a thing that has bee
   finish_runs();
   CHECK(listed("NS::Item").empty());
 }
+
+TEST_CASE_METHOD(ContentsFixture, "what was read before it was told as gone is looked at again") {
+  start_discovered();
+  REQUIRE(apply(stack({item("b", "a"), box("a")}))["state"] == "complete");
+  discover();
+  events();
+  int reads = 0;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ReadJob>(job.operation) || reads++ > 0) return {};
+    return FakeWorker::Hold{};
+  };
+  auto larger = item("b", "a");
+  larger["properties"]["size"] = 2;
+  const auto id = begin(stack({larger, box("a")}));
+  advance(Millis(200));
+  REQUIRE(reads == 1);
+  system.remove("NS::Item", system.things["NS::Item"].front().id);
+  api("discover");
+  advance(Millis(500));
+  worker().release();
+  CHECK(end_of(id)["state"] == "failed");
+  Strings told;
+  for (const auto& event : events("resource.")) told.push_back(event["type"]);
+  CHECK(told == Strings{"muster.resource.drifted", "muster.resource.vanished"});
+}
