@@ -360,7 +360,8 @@ void Coordinator::take_reply(JobReply reply, std::string ack_to, TimePoint now) 
     if (ack.verdict == Verdict::kRefused) ack.reason = "no such job in this fleet";
   } else {
     core_->dispatcher.on_reply(std::move(reply), now, effects_);
-    if (part && leased()) ack.verdict = Verdict::kLater;  // the others are still to come
+    if (part && leased() && !MUSTER_MUTATION("ack-of-part"))
+      ack.verdict = Verdict::kLater;  // the others are still to come
   }
   // A result is known to be taken when it is durable.
   if (!ends || ack_to.empty()) return;

@@ -57,8 +57,17 @@ void Fleet::watch(const Outgoing& message) {
 }
 
 void Fleet::hear(const Outgoing& message) {
-  if (message.reply.find(".ack.") == std::string::npos) return;
-  const auto reply = decode<JobReply>(message.data);
+  const bool whole = message.reply.find(".ack.") != std::string::npos;
+  const bool tells = message.subject.starts_with("sim.reply.") || message.subject.starts_with("sim.result.");
+  if (!whole && !tells) return;
+  auto reply = decode<JobReply>(message.data);
+  if (const auto* part = reply ? std::get_if<Part>(&reply->body) : nullptr) {
+    auto& parts = heard_parts_[reply->token];
+    parts.resize(part->count);
+    parts.at(part->index) = part->data;
+    if (whole) reply = decode<JobReply>(fmt::format("{}", fmt::join(heard_parts_.extract(reply->token).mapped(), "")));
+  }
+  if (!whole) return;
   const auto* result = reply ? std::get_if<JobResult>(&reply->body) : nullptr;
   const auto* done = result != nullptr ? std::get_if<MutationResult>(result) : nullptr;
   if (done == nullptr || done->status != MutationStatus::kSuccess || done->properties.empty()) return;

@@ -90,6 +90,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("notes", faults.notes);
   part("secrets", faults.secrets);
   part("crowds", faults.crowds);
+  part("parts", faults.parts);
   part("settings", faults.settings);
   part("stream", faults.stream);
   return there;

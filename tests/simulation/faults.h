@@ -48,6 +48,7 @@ struct Faults {
   int notes = 0;                // 1: some of what commands make has a value that is never read back
   int secrets = 0;              // 1: some of those values are in the environment of workers
   int crowds = 0;               // 1: others want nearly the same right after
+  int parts = 0;                // 1: workers have to tell in parts what they have done
   int settings = 0;             // times in which the coordinator is started with another configuration
 };
 
@@ -105,6 +106,6 @@ void plan_later_faults(const Faults& faults, TimePoint now, Random& random, Plan
 /// Names of the parts that they are.
 inline const std::set<std::string> kLaterFaults{"renames", "successors", "filters",  "narrow-looks", "second-target",
                                                 "depth",   "folders",    "children", "nests",        "notes",
-                                                "secrets", "crowds",     "settings", "stream"};
+                                                "secrets", "crowds",     "parts",    "settings",     "stream"};
 
 }  // namespace muster::sim

@@ -14,9 +14,10 @@ namespace muster::sim {
 namespace {
 
 constexpr std::string_view kWorkerName = "worker-";
-constexpr Millis kLimit{2 * 3'600'000};  // of virtual time, for everything that is on its way to end
-constexpr Millis kTaken{10 * 60'000};    // of results that workers keep: they are said again twice a minute
-constexpr int kMaxTurnsAtOnce = 20'000;  // without time passing: more of them is a loop that does not move
+constexpr Millis kLimit{2 * 3'600'000};     // of virtual time, for everything that is on its way to end
+constexpr Millis kTaken{10 * 60'000};       // of results that workers keep: they are said again twice a minute
+constexpr std::size_t kSmallMessage = 900;  // bytes: less than what workers tell of one object that has a text
+constexpr int kMaxTurnsAtOnce = 20'000;     // without time passing: more of them is a loop that does not move
 
 }  // namespace
 
@@ -83,6 +84,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   faults_.nests = SeededRandom(seed ^ 0x4E575U).below(3) == 0 ? 1 : 0;
   if (faults_.notes > 0) faults_.secrets = SeededRandom(seed ^ 0x5EC2E7U).below(2) == 0 ? 1 : 0;
   faults_.crowds = SeededRandom(seed ^ 0xC20D5U).below(4) == 0 ? 1 : 0;
+  faults_.parts = SeededRandom(seed ^ 0x9A275U).below(4) == 0 ? 1 : 0;
   parts_ = leave_out(faults_, without);
   if (faults_.second_target == 0) usual_.targets.pop_back();
   config_ = usual_;
@@ -99,6 +101,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
     objects_.add_nests();
     add_nests(wishes_, wishing);
   }
+  if (faults_.parts > 0) objects_.add_texts();
   if (faults_.notes > 0) add_notes(wishes_, wishing);
   if (faults_.secrets > 0) add_secrets(wishes_, wishing);
   if (faults_.crowds > 0) add_crowds(wishes_, wishing);
@@ -173,6 +176,7 @@ void Fleet::start_worker(std::size_t index) {
       faults_.mixed_versions > 0 && random_.below(2) == 0 ? "1.1.0" : "1.0.0",
       disks_[index % disks_.size()],
       faults_.slow_disk,
+      faults_.parts > 0 ? kSmallMessage : BusLink{}.max_payload,
       clock_,
       random_,
       broker_,

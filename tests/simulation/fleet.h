@@ -136,12 +136,13 @@ class Fleet {
   std::map<JobId, Token> asked_for_;   // changes that this coordinator has asked for, and with which token last
   std::set<Token> superseded_;         // tokens of changes that it has asked for once more
   std::map<std::string, std::set<std::string>> drifted_at_;  // by key of a change: ids of what was not as declared then
-  std::set<Token> needless_;                       // tokens under which `go` was said though their steps had ended
-  std::map<Token, std::string> made_;              // native ids that workers have told as there after a change
-  std::set<std::string> answered_;                 // commands that the user was told of
-  std::set<std::string> told_;                     // those of results that the coordinator has acknowledged
-  std::map<std::string, std::string> identities_;  // names of things of the cloud, by resource id
-  std::map<std::string, std::string> resources_;   // and their resource ids; before the names, the target and a slash
+  std::set<Token> needless_;                         // tokens under which `go` was said though their steps had ended
+  std::map<Token, std::vector<Bytes>> heard_parts_;  // of results that workers tell in parts
+  std::map<Token, std::string> made_;                // native ids that workers have told as there after a change
+  std::set<std::string> answered_;                   // commands that the user was told of
+  std::set<std::string> told_;                       // those of results that the coordinator has acknowledged
+  std::map<std::string, std::string> identities_;    // names of things of the cloud, by resource id
+  std::map<std::string, std::string> resources_;     // and their resource ids; before the names, the target and a slash
   std::map<std::string, std::set<std::string>> hashes_told_;  // of what events have told, by resource id
   std::map<std::string, std::size_t> renewals_;               // by resource id: how often it was of another thing since
   Plan plan_;

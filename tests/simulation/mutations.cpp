@@ -22,13 +22,14 @@ bool mutated(const char* name) {
 namespace sim {
 
 const std::vector<Mutation>& mutations() {
-  static const Names kAlone{"crowds"};
+  static const Names kAlone{"crowds", "parts"};
   static const std::vector<Mutation> kAll{
       // what is durable before what is said
       {"change-before-commit", "a change is asked for when its intent is durable", {1}},
       {"intent-unwritten", "the intent of a change is written", {1}},
       {"publish-before-commit", "what waits for the commit is published after it", {1}},
       {"ack-before-commit", "a result is acknowledged when it is durable", {1}},
+      {"ack-of-part", "a result is acknowledged when all of it is there", {218}},
       {"answer-before-commit", "what a user is promised is durable", {1}},
       // who may act, and when
       {"act-without-go", "a worker begins a change when it is told to", {1}},
@@ -55,13 +56,16 @@ const std::vector<Mutation>& mutations() {
       {"contents-ignored", "what lies in a thing does not go with it unsaid", {306}},
       {"two-commands-of-a-stack", "one command of a stack is carried out at a time", {1}},
       {"old-plan", "a command is not begun when its stack is not as it was planned on", {13}},
-      {"overtaken-unsaid", "what a command leaves alone is as it was when that was planned", {166}},
-      {"values-overtaken", "values that a command does not send are those that were sent before", {3095}, {"secrets"}},
+      {"overtaken-unsaid", "what a command leaves alone is as it was when that was planned", {166}, {"parts"}},
+      {"values-overtaken",
+       "values that a command does not send are those that were sent before",
+       {3095},
+       {"parts", "secrets"}},
       // what is observed
       {"old-observations",
        "what was asked for before a write is no news of what was written",
        {17072, 18029},
-       {"crowds", "stream"}},
+       {"crowds", "parts", "stream"}},
       {"forget-writes", "writes are remembered while an observation is under way", {7}},
       {"old-index", "what a command has written is looked up afresh", {30, 46}},
       {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {24, 28}},

@@ -13,11 +13,11 @@ namespace {
 constexpr const char* kObjectSchema = R"({"type":"object","properties":{
   "name":{"type":"string","x-muster-create-only":true},"size":{"type":"integer"},"link":{"type":"string"},
   "kind":{"type":"string","x-muster-create-only":true},"note":{"type":"string","writeOnly":true},
-  "id":{"type":"string","readOnly":true}}})";
+  "id":{"type":"string","readOnly":true},"text":{"type":"string","readOnly":true}}})";
 constexpr const char* kNamedSchema = R"({"type":"object","x-muster-identity":["name"],"properties":{
   "name":{"type":"string","x-muster-create-only":true},"size":{"type":"integer"},"link":{"type":"string"},
   "kind":{"type":"string","x-muster-create-only":true},"note":{"type":"string","writeOnly":true},
-  "id":{"type":"string","readOnly":true}}})";
+  "id":{"type":"string","readOnly":true},"text":{"type":"string","readOnly":true}}})";
 
 /// The type of what something lies in; empty: in nothing.
 std::string around(const std::string& type) {
@@ -52,6 +52,11 @@ std::string Objects::take_note(Json& properties) {
   properties.erase("note");
   if (note.starts_with("digest:") && !fault_) fault_ = "a digest is sent for a write-only value: " + properties.dump();
   return note;
+}
+
+void Objects::add_own(Json& properties, const std::string& id) const {
+  properties["id"] = id;
+  if (!text_.empty()) properties["text"] = text_;
 }
 
 void Objects::die(Host& host, bool kept) {
@@ -131,7 +136,7 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
   const auto id = named ? name : fmt::format("{}-{}", prefix(request.type), serial);
   Object object{request.properties,      "uid-" + serial, request.parent ? request.parent->native_id : std::string(),
                 request.idempotency_key, clock_.now(),    {}};
-  object.properties["id"] = id;
+  add_own(object.properties, id);
   object.note = take_note(object.properties);
   const auto link = request.properties.value("link", "");
   if (!link.empty() && !ever("SIM::Object", link) && !ever("SIM::Named", link) && !fault_) {
@@ -177,7 +182,7 @@ Result<Mutation> Objects::update(const UpdateRequest& request, Host& host) {
        host);
   object.properties = request.desired;
   if (object.properties.contains("note")) object.note = take_note(object.properties);
-  object.properties["id"] = request.native_id;
+  add_own(object.properties, request.native_id);
   if (request.type == "SIM::Object" && happens(faults_.progress)) {
     return answer(begin(request.type, request.native_id, {}), host);
   }

@@ -61,6 +61,8 @@ class Objects {
   void add_children() { types_["SIM::Child"]; }
   /// And SIM::Nest.
   void add_nests() { types_["SIM::Nest"]; }
+  /// What is made or changed from now on has a text, which nobody declares.
+  void add_texts() { text_ = std::string(700, '.'); }
   void serve(Plugin& plugin, Random& random, const Weather& weather, Host& host);
   void set_faults(const ChangeFaults& faults) { faults_ = faults; }
   /// Asked before each change is made; returns what speaks against it.
@@ -111,6 +113,8 @@ class Objects {
   [[nodiscard]] Result<Mutation> answer(Mutation done, Host& host);
   /// Takes what is write-only out of properties.
   std::string take_note(Json& properties);
+  /// What the cloud itself gives a thing.
+  void add_own(Json& properties, const std::string& id) const;
   void die(Host& host, bool kept);
   void book(Entry entry, const Host& host);
   /// What lies in something, near or far: types and ids.
@@ -136,6 +140,7 @@ class Objects {
   bool lied_to_ = false;
   std::map<std::pair<std::string, std::string>, std::size_t> removals_;  // by type and id
   std::size_t serial_ = 0;
+  std::string text_;
   std::optional<std::string> fault_;
 };
 

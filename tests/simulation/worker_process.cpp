@@ -62,6 +62,7 @@ WorkerProcess::WorkerProcess(const Setup& setup)
       host_{setup.disk, {}, false, &clock_},
       executor_(clock_, setup.random),
       bus_(setup.broker.connect(setup.name)) {
+  bus_->set_max_payload(setup.max_payload);
   setup.cloud.serve(plugin_, setup.random, setup.weather);
   setup.objects.serve(plugin_, setup.random, setup.weather, host_);
   WorkerCore::Options options;

@@ -58,6 +58,7 @@ class WorkerProcess {
     std::string version;  // of the plugin: another one has another manifest
     std::shared_ptr<testing::MemoryDisk> disk;
     const Millis& slow_disk;  // at most, before something is begun
+    std::size_t max_payload;  // bytes of a message that it can send
     const Clock& clock;
     Random& random;
     MemoryBroker& broker;

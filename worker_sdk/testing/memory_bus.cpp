@@ -200,7 +200,7 @@ void MemoryBus::unsubscribe(SubscriptionId id) {
 }
 
 Result<void> MemoryBus::publish(const Outgoing& message) {
-  if (auto valid = check_outgoing(message, broker_.max_payload_); !valid) return valid;
+  if (auto valid = check_outgoing(message, max_payload()); !valid) return valid;
   if (!connected_) return Error{Errc::kDisconnected, "not connected"};
   broker_.publish(message, *this);
   return {};

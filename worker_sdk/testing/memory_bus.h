@@ -103,7 +103,7 @@ class MemoryBus final : public Bus {
   void send() override {}
   /// Delivers first what is due by the broker's clock.
   std::size_t receive(std::vector<Message>& out, std::size_t limit) override;
-  [[nodiscard]] BusLink link() const override { return {connected_, false, connections_, broker_.max_payload_}; }
+  [[nodiscard]] BusLink link() const override { return {connected_, false, connections_, max_payload()}; }
   [[nodiscard]] BusStatus status() const override;
   [[nodiscard]] const std::string& inbox() const override { return inbox_; }
 
@@ -111,6 +111,8 @@ class MemoryBus final : public Bus {
   /// Takes the connection away: what is under way to this client is lost, what has arrived stays.
   void disconnect();
   void reconnect();
+  /// Of this client alone, as if its server were another.
+  void set_max_payload(std::size_t bytes) { own_max_payload_ = bytes; }
 
  private:
   friend class MemoryBroker;
@@ -129,6 +131,7 @@ class MemoryBus final : public Bus {
   MemoryBus(MemoryBroker& broker, std::uint64_t number, std::string name, std::string inbox);
   Result<SubscriptionId> add(Subscription made);
   void arrive(SubscriptionId id, std::shared_ptr<const MemoryBroker::Content> content);
+  [[nodiscard]] std::size_t max_payload() const { return own_max_payload_.value_or(broker_.max_payload_); }
 
   MemoryBroker& broker_;
   std::uint64_t number_;
@@ -137,6 +140,7 @@ class MemoryBus final : public Bus {
   bool connected_ = false;
   std::uint64_t connections_ = 0;
   std::uint64_t drops_ = 0;
+  std::optional<std::size_t> own_max_payload_;
   std::map<SubscriptionId, Subscription> subscriptions_;
   SubscriptionId last_id_ = 0;
   std::deque<Arrived> arrived_;
