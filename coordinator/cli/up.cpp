@@ -10,6 +10,7 @@
 
 #include <spdlog/logger.h>
 
+#include "coordinator/cli/client.h"
 #include "coordinator/cli/first_run.h"
 #include "coordinator/cli/nats_server.h"
 #include "coordinator/cli/plugin_reports.h"
@@ -26,7 +27,8 @@ namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
 constexpr Millis kServerStart{10'000};
-constexpr int kStarts = 3;  // of a coordinator that never answers, before we give up
+constexpr Millis kOtherFleet{1000};  // to answer, if there is one
+constexpr int kStarts = 3;           // of a coordinator that never answers, before we give up
 
 int refuse(Screen& screen, const std::string& message) {
   screen.err << "muster: " << escape(message) << std::endl;
@@ -90,6 +92,18 @@ Result<void> await_bus(Supervisor& supervisor, const Config& config, Millis pati
   }
 }
 
+/// The fleet that answers on the prefix already, as messages name it: its inventory would be taken for that of this
+/// one, and the workers of this one would be its workers.
+std::optional<std::string> fleet_there(const Config& config) {
+  NatsOptions nats = config.nats;
+  nats.name = "muster up";
+  const auto client = NatsClient::connect(nats, config.prefix, kOtherFleet, std::make_shared<spdlog::logger>("up"));
+  if (!client) return std::nullopt;
+  const auto answer = (*client)->ask("status", Json::object());
+  if (!answer) return std::nullopt;
+  return field(Json::parse(*answer, nullptr, false), "fleet");
+}
+
 void say_what_runs(Screen& screen, const Config& config) {
   note(screen, "data in " + config.data_dir);
   note(screen, "watch the events with any NATS client:\n  nats sub -s \"$(cat '" + config.data_dir + "/" +
@@ -123,6 +137,10 @@ std::optional<int> start_all(const UpOptions& options, Config& config, PluginHos
     if (supervisor.stop_asked()) return 0;
     refuse(screen, own_server ? "nats-server does not start: " + ready.error().message : ready.error().message);
     return own_server ? 1 : 3;
+  }
+  if (const auto other = own_server ? std::nullopt : fleet_there(config)) {
+    return refuse(screen, "fleet " + *other + " is on prefix '" + config.prefix +
+                              "' already: stop its coordinator, or give this one another --prefix");
   }
   if (auto written = url_file.write(fs::path(config.data_dir) / kUrlFile, config.nats.url); !written) {
     return refuse(screen, written.error().message);

@@ -232,6 +232,22 @@ TEST_CASE("a running fleet answers, is alone in its data directory, and stops wh
   CHECK(again.wait() == 0);
 }
 
+TEST_CASE("up starts nothing where another fleet is on its prefix") {
+  const Place first, second;
+  Up up(first);
+  auto url = text_of(first.data() / "nats.url");
+  url.erase(url.find_last_not_of('\n') + 1);
+  const auto refused = second.muster("up --once -c '" + second.config().string() + "' --nats " + url);
+  CHECK(refused.status == 1);
+  CHECK(refused.out.empty());
+  CHECK_THAT(refused.err, Catch::Contains("is on prefix 'muster'") && Catch::Contains("--prefix"));
+  CHECK(Json::parse(first.muster("workers -o json").out).size() == 2);
+  const auto beside = second.muster("up --once -c '" + second.config().string() + "' --prefix beside --nats " + url);
+  CHECK(beside.status == 0);
+  up.signal(SIGTERM);
+  CHECK(up.wait() == 0);
+}
+
 TEST_CASE("a coordinator that waits for the bus stops when asked") {
   const Place place;
   auto child = place.start({"coordinator", "-c", place.config(), "--nats", "nats://127.0.0.1:1"});
