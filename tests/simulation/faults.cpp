@@ -91,6 +91,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("secrets", faults.secrets);
   part("crowds", faults.crowds);
   part("parts", faults.parts);
+  part("plans", faults.plans);
   part("settings", faults.settings);
   part("stream", faults.stream);
   return there;

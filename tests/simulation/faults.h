@@ -49,6 +49,7 @@ struct Faults {
   int secrets = 0;              // 1: some of those values are in the environment of workers
   int crowds = 0;               // 1: others want nearly the same right after
   int parts = 0;                // 1: workers have to tell in parts what they have done
+  int plans = 0;                // 1: some commands are planned, and begun a while later
   int settings = 0;             // times in which the coordinator is started with another configuration
 };
 
@@ -87,11 +88,12 @@ struct Act {
     kFilter,
     kNarrowLook,
     kConfigure,
+    kApply,
     kStream
   };
   Kind kind;
-  std::size_t who = 0;  // a process, a disk, a wish, what becomes of the stream; of a partition one bit for each
-                        // process that is cut off
+  std::size_t who = 0;  // a process, a disk, a wish, an answer, what becomes of the stream; of a partition one bit for
+                        // each process that is cut off
 };
 using Plan = std::multimap<TimePoint, Act>;
 
@@ -104,8 +106,8 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
 Plan plan_faults(const Faults& faults, TimePoint now, Random& random);
 void plan_later_faults(const Faults& faults, TimePoint now, Random& random, Plan& plan);
 /// Names of the parts that they are.
-inline const std::set<std::string> kLaterFaults{"renames", "successors", "filters",  "narrow-looks", "second-target",
-                                                "depth",   "folders",    "children", "nests",        "notes",
-                                                "secrets", "crowds",     "parts",    "settings",     "stream"};
+inline const std::set<std::string> kLaterFaults{
+    "renames", "successors", "filters", "narrow-looks", "second-target", "depth", "folders",  "children",
+    "nests",   "notes",      "secrets", "crowds",       "parts",         "plans", "settings", "stream"};
 
 }  // namespace muster::sim

@@ -85,6 +85,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   if (faults_.notes > 0) faults_.secrets = SeededRandom(seed ^ 0x5EC2E7U).below(2) == 0 ? 1 : 0;
   faults_.crowds = SeededRandom(seed ^ 0xC20D5U).below(4) == 0 ? 1 : 0;
   faults_.parts = SeededRandom(seed ^ 0x9A275U).below(4) == 0 ? 1 : 0;
+  faults_.plans = SeededRandom(seed ^ 0x91A45U).below(3) == 0 ? 1 : 0;
   parts_ = leave_out(faults_, without);
   if (faults_.second_target == 0) usual_.targets.pop_back();
   config_ = usual_;
@@ -105,6 +106,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   if (faults_.notes > 0) add_notes(wishes_, wishing);
   if (faults_.secrets > 0) add_secrets(wishes_, wishing);
   if (faults_.crowds > 0) add_crowds(wishes_, wishing);
+  if (faults_.plans > 0) add_plans(wishes_, wishing);
 
   std::vector<Wish> kept;
   for (std::size_t i = 0; i < wishes_.size(); ++i) {
@@ -211,7 +213,11 @@ void Fleet::take_answers() {
     if (const auto command = answer.find("command"); command != answer.end() && command->is_string()) {
       promised_.push_back(*command);
     }
-    answers_[std::stoul(subject.substr(subject.rfind('.') + 1))] = std::move(answer);
+    const auto number = std::stoul(subject.substr(subject.rfind('.') + 1));
+    if (const auto looked = looked_at_.find(number); looked != looked_at_.end() && answer.contains("draft")) {
+      plan_.emplace(clock_.now() + looked->second, Act{Act::Kind::kApply, number});
+    }
+    answers_[number] = std::move(answer);
   }
 }
 
@@ -242,7 +248,12 @@ void Fleet::make(const Wish& wish) {
     if (std::ranges::find(config_.targets, other, &TargetConfig::name) != config_.targets.end()) {
       for (auto& resource : request["stacks"][0]["resources"]) resource["target"] = other;
     }
-    ask("apply", request);
+    if (wish.looked_at.count() > 0) {
+      request.erase("if_busy");
+      looked_at_[ask("plan", request)] = wish.looked_at;
+    } else {
+      ask("apply", request);
+    }
   } else if (!promised_.empty()) {
     ask("cancel", {{"api", 1}, {"command", promised_.back()}, {"force", wish.force}});
   }
@@ -342,6 +353,9 @@ void Fleet::perform(const Act& act) {
     }
     case Act::Kind::kStream:
       if (stream_) stream_->set(static_cast<EventStream::State>(act.who));
+      break;
+    case Act::Kind::kApply:
+      ask("apply", {{"api", 1}, {"draft", answers_.at(act.who)["draft"]}});
       break;
     case Act::Kind::kConfigure:
       configure(changed_config(usual_, settings_));

@@ -22,7 +22,7 @@ bool mutated(const char* name) {
 namespace sim {
 
 const std::vector<Mutation>& mutations() {
-  static const Names kAlone{"crowds", "parts"};
+  static const Names kAlone{"crowds", "parts", "plans"};
   static const std::vector<Mutation> kAll{
       // what is durable before what is said
       {"change-before-commit", "a change is asked for when its intent is durable", {1}},
@@ -47,7 +47,7 @@ const std::vector<Mutation>& mutations() {
       {"key-per-attempt", "every attempt of a change has the same key", {1}},
       {"same-key-for-both-halves", "another change has another key", {10}},
       {"forget-unsettled-key", "the next command goes on with the key of what may have been made", {12}},
-      {"update-unconditioned", "an update is of what was seen", {28, 174}},
+      {"update-unconditioned", "an update is of what was seen", {28, 174}, {"plans"}},
       {"delete-unconditioned", "a deletion is of what was seen", {1}},
       {"key-of-elsewhere", "what was asked for in one thing is not what is declared in another", {1224}, kAlone},
       // order
@@ -56,16 +56,16 @@ const std::vector<Mutation>& mutations() {
       {"contents-ignored", "what lies in a thing does not go with it unsaid", {306}},
       {"two-commands-of-a-stack", "one command of a stack is carried out at a time", {1}},
       {"old-plan", "a command is not begun when its stack is not as it was planned on", {13}},
-      {"overtaken-unsaid", "what a command leaves alone is as it was when that was planned", {166}, {"parts"}},
+      {"overtaken-unsaid", "what a command leaves alone is as it was when that was planned", {166}, {"parts", "plans"}},
       {"values-overtaken",
        "values that a command does not send are those that were sent before",
        {3095},
-       {"parts", "secrets"}},
+       {"parts", "plans", "secrets"}},
       // what is observed
       {"old-observations",
        "what was asked for before a write is no news of what was written",
        {17072, 18029},
-       {"crowds", "parts", "stream"}},
+       {"crowds", "parts", "plans", "stream"}},
       {"forget-writes", "writes are remembered while an observation is under way", {7}},
       {"old-index", "what a command has written is looked up afresh", {30, 46}},
       {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {24, 28}},

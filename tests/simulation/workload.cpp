@@ -195,6 +195,12 @@ void add_crowds(std::vector<Wish>& wishes, Random& random) {
   std::ranges::stable_sort(wishes, {}, &Wish::at);
 }
 
+void add_plans(std::vector<Wish>& wishes, Random& random) {
+  for (auto& wish : wishes) {
+    if (wish.kind == Wish::Kind::kApply && random.below(2) == 0) wish.looked_at = Millis(1 + random.below(4000));
+  }
+}
+
 std::vector<Wish> draw_wishes(Random& random) {
   std::vector<Wish> wishes;
   const auto count = random.below(10);

@@ -16,8 +16,9 @@ struct Wish {
   Kind kind = Kind::kApply;
   Millis at{0};  // from the start
   std::string stack;
-  Json request;        // of apply
-  bool force = false;  // of cancel: the command that was begun last
+  Json request;         // of apply
+  Millis looked_at{0};  // how long its plan is before it is applied; 0: it is applied at once
+  bool force = false;   // of cancel: the command that was begun last
 };
 
 /// What users want of the fleet, drawn from a seed: declarations of two stacks, again and again in other forms.
@@ -38,6 +39,9 @@ Json note_in(const Json& resource);
 
 /// Others want nearly the same, right after: the same once more, a patch of it, other values, one thing less.
 void add_crowds(std::vector<Wish>& wishes, Random& random);
+
+/// Some plan first, and apply that a while later.
+void add_plans(std::vector<Wish>& wishes, Random& random);
 
 /// An apply of what `wish` declares, all of the stack.
 Json reconciled(const Json& request);
