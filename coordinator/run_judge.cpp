@@ -275,7 +275,7 @@ void Run::finish_scan(TargetRun& target, Scan& scan) {
 
 /// What a scan that listed says of all its rows.
 void Run::vouch(const TargetRun& target, Scan& scan) {
-  scan.row.stale = scan.listing_failed && !scan.listed_any;
+  scan.row.stale = scan.listing_failed && !scan.answered;
   if (!scan.row.stale) {
     for (const auto& entry : scan.index.entries()) {
       if (!entry.seen && !entry.stale && !target.left.contains(entry.row)) must(s_.store.set_stale(entry.row, true));
@@ -295,8 +295,12 @@ void Run::vouch(const TargetRun& target, Scan& scan) {
 void Run::finish_target(TargetRun& target) {
   target.phase = TargetRun::Phase::kDone;
   auto& row = target.target;
-  const bool looked = !target.skipped && !target.scans.empty();
-  const bool answered = std::ranges::any_of(target.scans, &Scan::listed_any);
+  const bool answered = std::ranges::any_of(target.scans, &Scan::answered);
+  // What is only read again says nothing of a target of which nothing is known.
+  const bool asked = !target.rereads || std::ranges::any_of(target.scans, [](const auto& scan) {
+    return scan->answered || scan->listing_failed || scan->counts.errors > 0;
+  });
+  const bool looked = !target.skipped && !target.scans.empty() && asked;
   if (looked && answered != row.reachable) {
     row.reachable = answered;
     s_.events.emit(row.ns, answered ? "target.reachable" : "target.unreachable", row.name,
@@ -312,7 +316,7 @@ void Run::finish() {
   bool any = targets_.empty();
   for (const auto& target : targets_) {
     complete = complete && !target->skipped && std::ranges::all_of(target->scans, &Scan::complete);
-    any = any || std::ranges::any_of(target->scans, &Scan::listed_any);
+    any = any || std::ranges::any_of(target->scans, &Scan::answered);
   }
   row_.state = complete && problems_.empty() ? "complete" : any ? "partial" : aborted_ ? "failed" : "partial";
   row_.finished_at = s_.clock.wall();

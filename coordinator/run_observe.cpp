@@ -20,6 +20,12 @@ std::uint64_t uid_hash(std::string_view uid) {
   return uid.empty() ? 0 : std::max<std::uint64_t>(1, hash128(uid).low);
 }
 
+/// Whether it says what there is, and not that nobody could look.
+bool is_answer(const ReadItem& item) {
+  const auto* error = std::get_if<Error>(&item);
+  return error == nullptr || error->code == Errc::kNotFound;
+}
+
 std::string below(const Listing& listing) {
   return listing.parent.row == 0 ? std::string("listing") : "listing below " + listing.parent.native_id;
 }
@@ -57,7 +63,7 @@ void Run::take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing
               below(*listing));
     return;
   }
-  scan.listed_any = true;
+  scan.answered = true;
   scan.counts.skipped += page->skipped;
   for (const auto& trouble : page->problems) {
     fail_scan(target, scan, trouble.failure, trouble.native_id.empty() ? below(*listing) : trouble.native_id);
@@ -116,6 +122,7 @@ void Run::take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> ask
     return;
   }
   for (std::size_t i = 0; i < asked.size(); ++i) {
+    scan.answered = scan.answered || is_answer(read->items[i]);
     if (auto* item = std::get_if<Item>(&read->items[i])) {
       ++scan.counts.read;
       if (item->native_id.empty()) item->native_id = asked[i].native_id;

@@ -138,7 +138,7 @@ struct Scan {
   std::size_t next_known = 0;                                       // of the index, to be read again
   std::size_t lists = 0, reads = 0, confirms = 0;                   // jobs on their way
   bool begun = false;                                               // the index is loaded, the first page asked for
-  bool listed_any = false;                                          // some page came
+  bool answered = false;                                            // with some page, or what was asked for
   bool listing_failed = false;  // something could not be listed: absence proves nothing
   bool complete = false;        // set at the end
   bool reads_items = false;     // the list gives ids only

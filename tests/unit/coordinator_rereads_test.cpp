@@ -120,6 +120,30 @@ TEST_CASE_METHOD(RereadsFixture, "drift is found by reading what is known, witho
   CHECK(resource_events() == Strings{"changed:a"});
 }
 
+TEST_CASE_METHOD(RereadsFixture, "a target that is only read again is reachable where that is answered") {
+  config.discovery_interval = Millis(0);
+  config.drift_interval = Millis(60'000);
+  const auto state = [&] { return api("targets")["items"][0]["state"]; };
+  SECTION("it answers, then it does not, then it does") {
+    start_discovered();
+    next_run_of("drift");
+    CHECK(state() == "active");
+    workers[0]->on_job = [](const Job&) { return JobResult(Error{Errc::kNetwork, "no route", {}, 0}); };
+    wait_until([&] { return state() == "unreachable"; });
+    workers[0]->on_job = nullptr;
+    wait_until([&] { return state() == "active"; });
+    CHECK(events("target.").size() == 2);
+  }
+  SECTION("nothing is known of it") {
+    system.remove("NS::Box", "a");
+    system.remove("NS::Box", "b");
+    start_discovered();
+    CHECK(next_run_of("drift")["state"] == "complete");
+    CHECK(state() == "active");
+    CHECK(events("target.").empty());
+  }
+}
+
 TEST_CASE_METHOD(RereadsFixture, "what drift does not find is judged by a listing: it may have another name") {
   config.discovery_interval = Millis(0);
   config.drift_interval = Millis(60'000);
