@@ -150,13 +150,23 @@ void Commands::plan(Draft& draft) {
   InventoryView view(s_.store, s_.registry, std::move(declared_targets), agreements_);
   if (draft.of_claims) view.take_digests();
   PlanClaims claims;
+  auto unknown = draft.only;
+  unknown.insert(draft.excluded.begin(), draft.excluded.end());
   for (std::size_t i = 0; i < draft.stacks.size(); ++i) {
     auto made = make_plan(draft.stacks[i], draft.mode, view, claims);
-    made.plan.restrict_to(draft.only, draft.excluded);
+    for (const auto& resource : draft.stacks[i].resources) unknown.erase(resource.name);
+    for (const auto& step : made.plan.steps) unknown.erase(step.name);
+    const auto dropped = made.plan.restrict_to(draft.only, draft.excluded);
+    std::erase_if(made.mistakes, [&](const auto& mistake) { return dropped.contains(mistake.resource); });
+    std::erase_if(made.unchecked, [&](const auto& unchecked) { return dropped.contains(unchecked.resource); });
     std::ranges::move(made.mistakes, std::back_inserter(draft.mistakes));
     std::ranges::move(made.unchecked, std::back_inserter(draft.unchecked));
     draft.plan.append(std::move(made.plan));
     draft.stack_of.resize(draft.plan.steps.size(), i);
+  }
+  for (const auto& name : unknown) {
+    draft.mistakes.push_back(
+        {{}, {}, {}, "no resource of the stacks is named '" + name + "': --target and --exclude take their names"});
   }
   if (!MUSTER_MUTATION("contents-ignored")) {
     std::ranges::move(judge_contents(draft.plan, view), std::back_inserter(draft.mistakes));

@@ -70,7 +70,9 @@ void plan_deletions(const Leaving& leaving, const std::string& reason, PlanResul
     if (const auto place = rows.find(known.parent); place != rows.end()) users[place->second].insert(i);
     const auto before = claimed(known.declared);
     if (!before) continue;
-    if (before->protect) result.mistakes.push_back({known.stack, known.name, {}, "is protected, and would be deleted"});
+    if (before->protect)
+      result.mistakes.push_back(
+          {known.stack, known.name, {}, "is protected, and would be deleted: apply it without `protect` first"});
     for (const auto& need : before->needs()) {
       for (auto [it, last] = named.equal_range(need); it != last; ++it) users[it->second].insert(i);
     }

@@ -29,7 +29,7 @@ void Plan::append(Plan other) {
   }
 }
 
-void Plan::restrict_to(const std::set<std::string>& names, const std::set<std::string>& excluded) {
+std::set<std::string> Plan::restrict_to(const std::set<std::string>& names, const std::set<std::string>& excluded) {
   std::vector<bool> kept(steps.size(), names.empty());
   for (std::size_t i = 0; i < steps.size(); ++i) kept[i] = kept[i] || names.contains(steps[i].name);
   for (bool more = !names.empty(); more;) {
@@ -49,14 +49,20 @@ void Plan::restrict_to(const std::set<std::string>& names, const std::set<std::s
   }
   std::vector<std::size_t> moved(steps.size());
   std::vector<PlanStep> rest;
+  std::set<std::string> dropped;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (!kept[i]) continue;
+    if (!kept[i]) {
+      dropped.insert(std::move(steps[i].name));
+      continue;
+    }
     moved[i] = rest.size();
     auto& step = rest.emplace_back(std::move(steps[i]));
     for (auto& before : step.after) before = moved[before];
     if (step.with) step.with = moved[*step.with];
   }
   steps = std::move(rest);
+  for (const auto& step : steps) dropped.erase(step.name);
+  return dropped;
 }
 
 }  // namespace muster

@@ -43,7 +43,8 @@ struct Plan {
   void append(Plan other);
   /// Keeps the steps of the given names, what these need and what they take along; all when there are none. Then drops
   /// the excluded ones and what needs them.
-  void restrict_to(const std::set<std::string>& names, const std::set<std::string>& excluded);
+  /// returns  the names of which no step is left
+  std::set<std::string> restrict_to(const std::set<std::string>& names, const std::set<std::string>& excluded);
 };
 
 /// A mistake in what is declared that only shows beside the inventory and the types; `resource` may be empty.

@@ -41,8 +41,8 @@ class Planner {
       auto name = known.name;
       stack_.emplace(std::move(name), std::move(known));
     }
-    if (mode_ != ApplyMode::kDestroy) plan_declared();
-    if (mode_ != ApplyMode::kPatch && result_.mistakes.empty()) plan_leaving();
+    const bool planned = mode_ == ApplyMode::kDestroy || plan_declared();
+    if (mode_ != ApplyMode::kPatch && planned) plan_leaving();
     return std::move(result_);
   }
 
@@ -63,7 +63,8 @@ class Planner {
     result_.mistakes.push_back({declaration_.stack, resource, std::move(pointer), std::move(message)});
   }
 
-  void plan_declared() {
+  /// Whether each resource has its step; some of these may be mistakes.
+  bool plan_declared() {
     collect();
     if (!result_.mistakes.empty()) {  // what the schemas say beside is of use all the same
       for (const auto& node : nodes_) {
@@ -72,7 +73,7 @@ class Planner {
         for (const auto& hole : node.resource->holes) holes.push_back(hole.pointer);
         if (rules != nullptr) validate(*node.resource, *rules, Json::parse(node.resource->properties), holes);
       }
-      return;
+      return false;
     }
     std::deque<std::size_t> ready;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -88,6 +89,7 @@ class Planner {
       }
     }
     if (planned < nodes_.size()) mistake({}, "the references make a cycle: " + cycle());
+    return planned == nodes_.size();
   }
 
   void collect() {
@@ -414,7 +416,8 @@ class Planner {
       if (!known.managed) {
         mistake(resource.name, known.native_id + " is there and is another: " + step.reason + "; declare it as it is");
       } else if (resource.protect) {
-        mistake(resource.name, "is protected, and would have to be replaced: " + step.reason);
+        mistake(resource.name, "is protected, and would have to be replaced: " + step.reason +
+                                   "; declare it as it is, or apply it without `protect` first");
       } else if (!rules.can(Operation::kDelete)) {
         mistake(resource.name, "would have to be replaced, and " + resource.type + " cannot be deleted");
       }

@@ -171,6 +171,14 @@ void declare_apply(CommandLine& line) {
         screen.err << "muster: either files or --plan-in are needed (see --help)" << std::endl;
         return 2;
       }
+      const bool chosen =
+          !options->variables.empty() || !options->apply.only.empty() || !options->apply.exclude.empty();
+      if (!options->apply.plan_in.empty() && chosen) {
+        screen.err << "muster: a saved plan holds what it is of already: --target, --exclude and --var go with "
+                      "--plan-out"
+                   << std::endl;
+        return 2;
+      }
       options->apply.variables = variables_of(options->variables);
       const Interrupts interrupts_heard;
       return apply(client, screen, options->apply, ask_terminal, Interrupts::came);

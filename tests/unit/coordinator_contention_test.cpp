@@ -124,6 +124,41 @@ TEST_CASE_METHOD(CommandsFixture, "what is unchanged is said of what is there st
   CHECK(api("resources", {{"managed", true}, {"state", "vanished"}})["items"].empty());
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what is left out of a plan is no mistake in it, and what is named must be there") {
+  start_discovered();
+  auto held = box("held", {{"kind", "old"}});
+  held["protect"] = true;
+  apply(stack({held, box("goes")}));
+  held["properties"]["kind"] = "new";
+  auto request = stack({held, box("a")});
+  CHECK(plan(request)["mistakes"].size() == 1);
+  SECTION("left out") {
+    request["exclude"] = {"held"};
+    CHECK(plan(request)["mistakes"].empty());
+    CHECK(plan(request)["summary"]["delete"] == 1);
+    CHECK(apply(request)["state"] == "complete");
+    CHECK(thing("held")["kind"] == "old");
+    CHECK(count() == 2);
+  }
+  SECTION("others alone") {
+    request["only"] = {"a"};
+    CHECK(apply(request)["state"] == "complete");
+    CHECK(count() == 3);
+  }
+  SECTION("what goes is named, too") {
+    request["exclude"] = {"held", "goes"};
+    CHECK(plan(request)["mistakes"].empty());
+    CHECK(plan(request)["summary"]["delete"] == 0);
+  }
+  SECTION("there is no such resource") {
+    for (const auto* field : {"only", "exclude"}) {
+      auto unknown = stack({box("a")}, "patch");
+      unknown[field] = {"aa"};
+      CHECK_THAT(plan(unknown)["mistakes"].dump(), Contains("no resource of the stacks is named 'aa'"));
+    }
+  }
+}
+
 TEST_CASE_METHOD(OvertakenFixture, "a command that waited is refused where another has changed what it leaves alone") {
   const auto second = [&](const Json& request, const std::string& refused) {
     const auto id = begin(request);

@@ -78,7 +78,8 @@ TEST_CASE("what lies in a thing that is made anew is made anew behind it") {
     auto safe = table();
     safe.protect = true;
     CHECK(messages(world.plan({safe, schema(), app("LATIN1")})) ==
-          Strings{"table: is protected, and would have to be replaced: lies in schema, which is replaced"});
+          Strings{"table: is protected, and would have to be replaced: lies in schema, which is "
+                  "replaced; declare it as it is, or apply it without `protect` first"});
   }
   SECTION("unless it outlives it") {
     world.types["PG::Schema"].contained = false;

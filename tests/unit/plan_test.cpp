@@ -202,7 +202,7 @@ TEST_CASE("what a stack no longer declares is deleted, its users first; patch mo
     declared.protect = true;
     world.manage(world.rows[0], declared);
     CHECK(messages(make_plan({"shop", {}}, ApplyMode::kDestroy, world)) ==
-          Strings{"owner: is protected, and would be deleted"});
+          Strings{"owner: is protected, and would be deleted: apply it without `protect` first"});
   }
 }
 
