@@ -166,6 +166,13 @@ class Planner {
         mistake(resource.name, "/" + name + " is a secret: it takes a reference only, like ${env:NAME}", "/" + name);
       }
     }
+    for (const auto& hole : resource.holes) {
+      if (!hole.secret() || is_confidential(rules->rules, hole.pointer)) continue;
+      mistake(resource.name,
+              hole.pointer + " is neither secret nor write-only, and would be read back in the clear: it takes no " +
+                  "reference like ${env:NAME}",
+              hole.pointer);
+    }
   }
 
   TypeRules* rules_of(const std::string& type) {

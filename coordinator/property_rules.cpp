@@ -80,6 +80,14 @@ const PropertyRule& rule_at(const PropertyRule& rules, const std::string& pointe
   return around.items ? around.of_items() : around.of(at.back());
 }
 
+bool is_confidential(const PropertyRule& rules, const std::string& pointer) {
+  for (Json::json_pointer at(pointer); !at.empty(); at.pop_back()) {
+    const auto& rule = rule_at(rules, at.to_string());
+    if (rule.secret || rule.write_only) return true;
+  }
+  return false;
+}
+
 bool within(const std::string& pointer, const std::string& around) {
   return pointer.starts_with(around) && (pointer.size() == around.size() || pointer[around.size()] == '/');
 }

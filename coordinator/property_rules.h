@@ -35,6 +35,10 @@ struct PropertyRule {
 /// The rule of what a JSON pointer names in a document of the type; elements of an array have one rule.
 const PropertyRule& rule_at(const PropertyRule& rules, const std::string& pointer);
 
+/// Whether what a JSON pointer names is kept from being read and stored: it, or something around it, is secret or
+/// write-only.
+bool is_confidential(const PropertyRule& rules, const std::string& pointer);
+
 /// Whether a JSON pointer names what another one does, or something in it.
 bool within(const std::string& pointer, const std::string& around);
 

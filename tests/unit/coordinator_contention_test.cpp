@@ -159,6 +159,22 @@ TEST_CASE_METHOD(CommandsFixture, "what is left out of a plan is no mistake in i
   }
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a reference to a secret stands where nobody reads it back, and nowhere else") {
+  start_discovered();
+  const auto mistakes = [&](const std::string& pointer, const Json& properties) {
+    auto declared = box("a", properties);
+    declared["holes"] = Json::array({{{"pointer", pointer}, {"parts", {{{"env", "PIN"}}}}}});
+    return plan(stack({declared}))["mistakes"];
+  };
+  CHECK(mistakes("/password", {{"password", nullptr}}).empty());
+  CHECK(mistakes("/login/pin", {{"login", {{"pin", nullptr}}}}).empty());
+  for (const auto& refused :
+       {mistakes("/link", {{"link", nullptr}}), mistakes("/login/user", {{"login", {{"user", nullptr}}}})}) {
+    REQUIRE(refused.size() == 1);
+    CHECK_THAT(refused[0]["message"].get<std::string>(), Contains("neither secret nor write-only"));
+  }
+}
+
 TEST_CASE_METHOD(OvertakenFixture, "a command that waited is refused where another has changed what it leaves alone") {
   const auto second = [&](const Json& request, const std::string& refused) {
     const auto id = begin(request);
