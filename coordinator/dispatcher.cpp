@@ -311,7 +311,7 @@ void Dispatcher::notice(JobNotice::Kind kind, const Record& record, const Error&
 
 void Dispatcher::fail(Record& record, Error error, TimePoint now) {
   const auto traits = error_traits(error.code);
-  if (is_mutation(record.spec.operation) && error.code != Errc::kThrottling) {
+  if (record.cancelled || (is_mutation(record.spec.operation) && error.code != Errc::kThrottling)) {
     finish(record, std::move(error));  // what is to be done is for who knows what was asked
     return;
   }

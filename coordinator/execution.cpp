@@ -304,7 +304,13 @@ std::optional<Error> Execution::lost_row(const CommandStep& step) {
 
 void Execution::go_on(Work& work, Phase phase, TimePoint now, Millis pause) {
   work.set_phase(phase);
-  work.due = now + pause;
+  work.due = std::min(now + pause, std::max(now, work.deadline));
+}
+
+void Execution::stop(Work& work, TimePoint now) {
+  if (!work.op.uncertain) return end(work.op.step, State::kCancelled, "CANCELLED", "cancelled");
+  work.search = {};
+  go_on(work, work.op.native_id.empty() ? Phase::kFinding : Phase::kSettling, now);
 }
 
 void Execution::begin_write(Work& work) {
@@ -551,7 +557,15 @@ void Execution::cancel(Cancelled how, TimePoint now, Effects& effects) {
   if (finished_ || how <= row_.cancel) return;
   row_.cancel = how;
   must(s_.store.set_command(row_));
-  if (how == Cancelled::kForced) s_.dispatcher.cancel_jobs(owner_, now, effects);
+  if (how != Cancelled::kForced) return;
+  s_.dispatcher.cancel_jobs(owner_, now, effects);
+  std::vector<std::size_t> waiting;  // for their time, and not for the answer to a job or to a look
+  for (const auto& [index, work] : running_) {
+    const auto phase = work->phase();
+    const bool looks = phase == Phase::kSettling || phase == Phase::kConverging || phase == Phase::kFinding;
+    if (work->job.empty() && !looks) waiting.push_back(index);
+  }
+  for (const auto index : waiting) stop(*running_.at(index), now);
 }
 
 bool Execution::hint(std::size_t step, const MutationResult& result) {

@@ -110,7 +110,10 @@ class Execution {
 
   void submit_due(Work& work, TimePoint now);
   void submit(Work& work, JobOperation operation, TimePoint now);
+  /// Not after the step's deadline: what is not over then is ended by what its last job says.
   void go_on(Work& work, Phase phase, TimePoint now, Millis pause = Millis{0});
+  /// Of a forced cancel: nothing more is changed, and what may have been done is looked for.
+  void stop(Work& work, TimePoint now);
   void begin_write(Work& work);
   void end_write(Work& work);
 

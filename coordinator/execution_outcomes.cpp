@@ -81,6 +81,7 @@ void Execution::take_change(Work& work, JobResult result, bool uncertain, TimePo
     if (!done->native_id.empty()) work.op.native_id = done->native_id;
     work.op.request_id = done->request_id;
     work.op.uncertain = true;
+    if (row_.cancel == Cancelled::kForced) return stop(work, now);
     if (now >= work.deadline) return fail(work, {Errc::kTimeout, "it is in progress still after an hour", {}, 0});
     go_on(work, Phase::kPolling, now,
           done->retry_after.count() > 0 ? done->retry_after : pause_after(work.polls++, kFirstPoll));
@@ -98,8 +99,11 @@ void Execution::take_change(Work& work, JobResult result, bool uncertain, TimePo
 void Execution::take_poll_failure(Work& work, const Error& error, TimePoint now) {
   if (work.change() == Work::Change::kDelete && error.code == Errc::kNotFound) return deleted(work, now);
   const bool knows = error_traits(error.code).applied == Applied::kNotApplied && error.code != Errc::kNotFound;
-  if (error.code == Errc::kThrottling)
+  if (error.code == Errc::kThrottling) {
+    if (row_.cancel == Cancelled::kForced) return stop(work, now);
+    if (now >= work.deadline) return fail(work, error);
     return go_on(work, Phase::kPolling, now, std::max(error.retry_after, kFirstPause));
+  }
   if (knows) {  // the key has come to nothing: what is asked for next is another change
     work.op.uncertain = false;
     if (!work.inherited_key.empty()) settle_key(work, work.asked.place);
@@ -262,8 +266,8 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
   }
   if (error != nullptr) {
     if (change == Work::Change::kUpdate) return gone(work);
-    if (work.told) {
-      if (++work.reads < kConvergeReads) {
+    if (work.told && row_.cancel != Cancelled::kForced) {
+      if (++work.reads < kConvergeReads || now < std::min(work.told_at + work.type->settle, work.deadline)) {
         return go_on(work, Phase::kSettling, now, pause_after(work.reads - 1, kFirstPause));
       }
       spend_key(work);
@@ -371,7 +375,10 @@ void Execution::succeeded(Work& work, const MutationResult& result, TimePoint no
   if (result.properties.empty() || may_be_gone(work, native_id)) {
     work.op.native_id = native_id;
     work.op.uncertain = true;
-    if (work.change() == Work::Change::kCreate) work.told = Item{native_id, result.uid, result.properties};
+    if (work.change() == Work::Change::kCreate) {
+      work.told = Item{native_id, result.uid, result.properties};
+      work.told_at = now;
+    }
     return go_on(work, Phase::kSettling, now);
   }
   const Item item{native_id, result.uid, result.properties};

@@ -94,6 +94,7 @@ struct Execution::Work {
   Precondition precondition;
   std::optional<UpdateJob> update;
   std::optional<Item> told;  // what a create was answered with that is to be seen yet
+  TimePoint told_at;
   /// kFinding: a look for what may have been made.
   struct Search {
     std::string page_token;                 // where the listing stands

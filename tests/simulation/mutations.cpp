@@ -70,7 +70,7 @@ const std::vector<Mutation>& mutations() {
       {"old-index", "what a command has written is looked up afresh", {30, 46}},
       {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {24, 28}},
       {"page-left-out", "an answer of several pages holds what is in each", {1}},
-      {"partial-is-whole", "what a listing that failed has not shown may be there", {10, 30}},
+      {"partial-is-whole", "what a listing that failed has not shown may be there", {8, 61}},
       {"any-id", "what a read of one id tells of another is not believed", {418}, kAlone},
       {"filters-of-part", "filters are known to have judged all only where all was read", {289}, kAlone},
       {"replace-at-once", "an object whose id is another's now is looked for under other ids", {18}},

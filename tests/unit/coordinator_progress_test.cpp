@@ -62,6 +62,79 @@ TEST_CASE_METHOD(CommandsFixture, "what was made before its command was stopped 
   CHECK(row("NS::Box", "made-1").managed);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what waits to be asked for is stopped at once") {
+  start_discovered();
+  const bool creates = GENERATE(true, false);
+  const bool throttled = GENERATE(true, false);
+  CAPTURE(creates, throttled);
+  if (!creates) apply(stack({box("a", {{"size", 1}})}));
+  constexpr Millis kHalfAnHour{30LL * 60'000};
+  const auto in_progress = [&](Millis wait) {
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, wait});
+  };
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+    return in_progress(throttled ? Millis(0) : kHalfAnHour);
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    if (throttled) return JobResult(Error{Errc::kThrottling, "slowly", kHalfAnHour, 0});
+    return in_progress(kHalfAnHour);
+  };
+  const auto id = begin(stack({box("a", {{"size", 2}})}));
+  advance(Millis(5000));
+  CHECK(api("command", {{"command", id}})["state"] == "running");
+  api("cancel", {{"command", id}, {"force", true}});
+  worker().on_job = nullptr;
+  const auto ended_in = [&](Millis at_most) {
+    wait_until([&] { return api("command", {{"command", id}})["state"] == "cancelled"; }, at_most);
+  };
+  ended_in(Millis(throttled ? 3'600'000 : 5000));
+  const auto ended = api("command", {{"command", id}});
+  CHECK(result_of(ended, "a") == "cancelled CANCELLED");
+  if (creates) CHECK_THAT(message_of(ended, "a"), Contains("whether it was applied is not known"));
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "what is in progress is asked for within its hour, however long a worker would wait") {
+  start_discovered();
+  worker().on_go = [](const Job&) {
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(48LL * 3'600'000)});
+  };
+  const auto failed = apply(stack({box("a")}));  // waits for little more than an hour
+  CHECK(result_of(failed, "a") == "failed TIMEOUT");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what was made is not made once more while its type may take to show it") {
+  for (auto& type : manifest.types) type.settle = Millis(120'000);
+  start_discovered();
+  worker().on_go = [](const Job&) {
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, {}, {}});
+  };
+  const auto id = begin(stack({box("a")}));
+  advance(Millis(60'000));
+  CHECK(api("command", {{"command", id}})["state"] == "running");
+  SECTION("it shows") {
+    system.add("NS::Box", {.id = "made-1", .properties = R"({"name":"a"})"});
+    CHECK(end_of(id)["state"] == "complete");
+    CHECK(worker().asked<CreateJob>().size() == 1);
+  }
+  SECTION("it is given up after that") {
+    wait_until([&] { return worker().asked<CreateJob>().size() == 2; });
+    const auto creates = worker().asked<CreateJob>();
+    CHECK(std::get<CreateJob>(creates[0].operation).idempotency_key !=
+          std::get<CreateJob>(creates[1].operation).idempotency_key);
+  }
+  SECTION("or when it is stopped") {
+    api("cancel", {{"command", id}, {"force", true}});
+    advance(Millis(15'000));
+    CHECK(result_of(api("command", {{"command", id}}), "a") == "cancelled CANCELLED");
+  }
+}
+
 TEST_CASE_METHOD(CommandsFixture, "changes in progress are asked for until they end") {
   start_discovered();
   int polls = 0;
