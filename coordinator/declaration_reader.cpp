@@ -137,7 +137,11 @@ class DeclarationReader {
         return nullptr;
       }
       if (parts->empty()) return "";
-      if (parts->size() == 1 && parts->front().kind == TextPart::Kind::kLiteral) return parts->front().text;
+      if (parts->size() == 1 && parts->front().kind == TextPart::Kind::kLiteral) {
+        auto filled = text;  // an unquoted one is what it would be if its variable's value stood there
+        filled.text = std::move(parts->front().text);
+        return yaml_.scalar(filled);
+      }
       for (const auto& part : *parts) {
         if (part.kind == TextPart::Kind::kResource) use(stack, part.text, text);
       }

@@ -339,8 +339,7 @@ class Planner {
         result_.unchecked.push_back({declaration_.stack, resource.name, pointer, "its value is not known yet"});
       }
     }
-    for (const auto& fault : rules.schema->faults(declared)) {
-      if (std::ranges::find(unasked, fault.pointer) != unasked.end()) continue;
+    for (const auto& fault : rules.schema->faults(declared, unasked)) {
       mistake(resource.name, (fault.pointer.empty() ? "" : fault.pointer + ": ") + fault.message, fault.pointer);
     }
   }

@@ -1,6 +1,7 @@
 #include "coordinator/schema_check.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -87,6 +88,24 @@ std::string in_plain_words(const valijson::ValidationResults::Error& error, cons
   return "unknown property " + shown(name) + (meant.empty() ? "" : "; " + meant);
 }
 
+bool repeats(std::string_view description) {
+  return description.starts_with("Failed to validate against schema") ||
+         description.starts_with("Failed to validate item #");
+}
+
+/// Whether it is of which members there are, and not of their values.
+bool is_of_members(std::string_view description) {
+  constexpr std::array<std::string_view, 6> kBegins{"Missing required",       "Missing dependency",
+                                                    "Object contains a prop", "Object should have",
+                                                    "Array contains more",    "Array should contain"};
+  return std::ranges::any_of(kBegins, [&](auto begin) { return description.starts_with(begin); });
+}
+
+/// Whether a JSON pointer is `outer`, or of something in it.
+bool is_within(std::string_view pointer, std::string_view outer) {
+  return pointer.starts_with(outer) && (pointer.size() == outer.size() || pointer[outer.size()] == '/');
+}
+
 }  // namespace
 
 struct SchemaCheck::Compiled {
@@ -114,18 +133,30 @@ Result<SchemaCheck> SchemaCheck::compile(const JsonText& text) {
   }
 }
 
-std::vector<SchemaFault> SchemaCheck::faults(const Json& document) const {
+std::vector<SchemaFault> SchemaCheck::faults(const Json& document, const std::vector<std::string>& unknown) const {
   valijson::Validator validator;
   valijson::ValidationResults results;
   const valijson::adapters::NlohmannJsonAdapter adapter(document);
   std::vector<SchemaFault> found;
   if (validator.validate(compiled_->schema, adapter, &results)) return found;
+  std::vector<std::string> undecided;  // places of which one of several schemas may hold
+  bool any = false;
   for (valijson::ValidationResults::Error error; results.popError(error);) {
     // Each fault is told again for everything that it is in: the innermost says what is wrong.
-    if (error.description.find("Failed to validate against schema") == 0) continue;
-    found.push_back({pointer_of(error.context), in_plain_words(error, compiled_->source)});
+    if (repeats(error.description)) continue;
+    any = true;
+    auto pointer = pointer_of(error.context);
+    const bool holds_unknown = std::ranges::any_of(unknown, [&](const auto& at) { return is_within(at, pointer); });
+    if (!holds_unknown || is_of_members(error.description)) {
+      found.push_back({std::move(pointer), in_plain_words(error, compiled_->source)});
+    } else if (error.description.starts_with("Failed to validate")) {
+      undecided.push_back(std::move(pointer));
+    }
   }
-  if (found.empty()) found.push_back({{}, "is not as its schema says"});
+  std::erase_if(found, [&](const auto& fault) {
+    return std::ranges::any_of(undecided, [&](const auto& at) { return is_within(fault.pointer, at); });
+  });
+  if (!any) found.push_back({{}, "is not as its schema says"});
   return found;
 }
 

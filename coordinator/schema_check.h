@@ -26,7 +26,9 @@ class SchemaCheck {
   SchemaCheck& operator=(SchemaCheck&&) noexcept;
   ~SchemaCheck();
 
-  [[nodiscard]] std::vector<SchemaFault> faults(const nlohmann::json& document) const;
+  /// What stands at `unknown`, places like those of faults, is no fault, and neither is what may come of it.
+  [[nodiscard]] std::vector<SchemaFault> faults(const nlohmann::json& document,
+                                                const std::vector<std::string>& unknown = {}) const;
 
  private:
   struct Compiled;

@@ -11,7 +11,7 @@
 namespace muster {
 
 /// Splits a text of a declaration at its references: those of parse_secret_text(), `${resource:NAME.PATH}`, and
-/// `${var:NAME}` or `${var:NAME:-DEFAULT}`, whose value comes from `variables` and is text like any other.
+/// `${var:NAME}` or `${var:NAME:-DEFAULT}`, whose value comes from `variables` and is taken as it is.
 /// errors   kInvalidRequest: something that begins with `${` is none of these; a variable without a value
 Result<std::vector<TextPart>> parse_reference_text(std::string_view text,
                                                    const std::map<std::string, std::string>& variables);

@@ -218,13 +218,16 @@ YamlReader::Json YamlReader::json(const YamlNode& node, const Json::json_pointer
   return object;
 }
 
-YamlReader::Json YamlReader::json_scalar(const YamlNode& node, const Json::json_pointer& at, const TextUse& text) {
+YamlReader::Json YamlReader::scalar(const YamlNode& node) {
   auto value = typed_scalar(node);
-  if (!value) {
-    mistake(node, "the number " + shown(node.text) + " is out of range: quote it to make it text");
-    return nullptr;
-  }
-  return value->is_string() && node.text.find("${") != std::string::npos ? text(node, at) : std::move(*value);
+  if (value) return std::move(*value);
+  mistake(node, "the number " + shown(node.text) + " is out of range: quote it to make it text");
+  return nullptr;
+}
+
+YamlReader::Json YamlReader::json_scalar(const YamlNode& node, const Json::json_pointer& at, const TextUse& text) {
+  auto value = scalar(node);
+  return value.is_string() && node.text.find("${") != std::string::npos ? text(node, at) : value;
 }
 
 YamlReader::Json YamlReader::secret_text(const YamlNode& node, const Json::json_pointer& at,

@@ -54,6 +54,8 @@ class YamlReader {
   Json json(const YamlNode& node, const TextUse& text) { return json(node, Json::json_pointer(), text); }
   /// `secrets`   where references go, their places being null; nullptr where none may stand
   Json json(const YamlNode& node, std::vector<Secret>* secrets);
+  /// A single value, typed by its look where it is plain. A mistake: null.
+  Json scalar(const YamlNode& node);
 
   // Handlers. `wanted` completes "expected ...".
   Handler list(Handler each);

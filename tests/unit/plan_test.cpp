@@ -366,6 +366,24 @@ TEST_CASE("declared properties are asked of their schemas, with examples where t
     CHECK_THAT(wrong(role("bad", {{"rules", {{{"levl", 1}}}}})).at(0),
                Contains("/rules/0: unknown property `levl`; did you mean `level`?"));
   }
+  SECTION("what is not known yet, inside of something") {
+    role_type.schema = R"({"type":"object","additionalProperties":false,"properties":{"name":{"type":"string"},
+        "members":{"type":"array","uniqueItems":true,"items":{"type":"string"},"minItems":1},
+        "grants":{"type":"array","items":{"anyOf":[{"type":"object","required":["on"],"additionalProperties":false,
+          "properties":{"on":{"type":"string"}}},{"type":"object","required":["to"],
+          "additionalProperties":false,"properties":{"to":{"type":"string"}}}]}}}})";
+    auto user = role("user", {{"members", {nullptr, "b", nullptr}}, {"grants", {{{"to", nullptr}}}}});
+    for (const auto* at : {"/members/0", "/members/2", "/grants/0/to"}) {
+      user.holes.push_back({at, {{TextPart::Kind::kResource, "owner", "oid"}}});
+    }
+    const auto planned = [&] { return make_plan({"shop", {role("owner"), user}}, ApplyMode::kReconcile, world); };
+    CHECK(messages(planned()).empty());
+    CHECK(planned().unchecked.size() == 3);
+    user.properties = R"({"name":"user","members":[null,5,null],"grants":[{"to":null}],"memers":[]})";
+    const auto wrong = messages(planned());
+    REQUIRE(wrong.size() == 2);
+    CHECK_THAT(wrong[0] + wrong[1], Contains("/members/1") && Contains("did you mean `members`"));
+  }
   SECTION("a reference whose example is of another type") {
     auto user = role("user", {{"login", nullptr}});
     user.holes = {{"/login", {{TextPart::Kind::kResource, "owner", "name"}}}};
