@@ -380,9 +380,9 @@ TEST_CASE("declared properties are asked of their schemas, with examples where t
     CHECK(messages(planned()).empty());
     CHECK(planned().unchecked.size() == 3);
     user.properties = R"({"name":"user","members":[null,5,null],"grants":[{"to":null}],"memers":[]})";
-    const auto wrong = messages(planned());
-    REQUIRE(wrong.size() == 2);
-    CHECK_THAT(wrong[0] + wrong[1], Contains("/members/1") && Contains("did you mean `members`"));
+    const auto inside = messages(planned());
+    REQUIRE(inside.size() == 2);
+    CHECK_THAT(inside[0] + inside[1], Contains("/members/1") && Contains("did you mean `members`"));
   }
   SECTION("a reference whose example is of another type") {
     auto user = role("user", {{"login", nullptr}});
