@@ -12,7 +12,8 @@ double seconds(TimePoint::duration d) {
   return std::chrono::duration_cast<Seconds>(d).count();
 }
 
-constexpr double kSlowest = 0.1;  // calls per second: a throttled target is still asked now and then
+constexpr double kSlowest = 0.1;            // calls per second: a throttled target is still asked now and then
+constexpr Millis kLongestPause{3'600'000};  // whatever a provider asks for
 
 }  // namespace
 
@@ -89,7 +90,8 @@ void Limiter::count(Bucket& bucket, double calls, TimePoint now) {
 void Limiter::throttled(const std::string& ns, const TargetId& target, Millis retry_after, TimePoint now) {
   auto& bucket = buckets_[ns][target];
   refill(bucket, now);
-  if (retry_after.count() > 0) bucket.not_before = std::max(bucket.not_before, now + retry_after);
+  if (retry_after.count() > 0)
+    bucket.not_before = std::max(bucket.not_before, now + std::min(retry_after, kLongestPause));
   // Many jobs in flight report one and the same overload: it halves once.
   if (bucket.halved != TimePoint{} && now - bucket.halved < std::chrono::seconds(1)) return;
   const double rate = bucket.rate > 0 ? bucket.rate : std::max({bucket.used, bucket.used_before, 2.0});

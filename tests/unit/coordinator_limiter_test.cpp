@@ -112,6 +112,14 @@ TEST_CASE_METHOD(Bucket, "nothing goes before the hint of a throttling") {
   CHECK(calls_within(Millis(1000)) > 0);
 }
 
+TEST_CASE_METHOD(Bucket, "a hint of days is taken for an hour") {
+  rate(100);
+  throttled(std::chrono::hours(24 * 40));
+  CHECK(limiter.ready_at("NS", target, clock.now()) == clock.now() + std::chrono::hours(1));
+  throttled(Millis::max());
+  CHECK(limiter.ready_at("NS", target, clock.now()) == clock.now() + std::chrono::hours(1));
+}
+
 TEST_CASE_METHOD(Bucket, "a shorter hint does not shorten a longer one") {
   rate(100);
   throttled(Millis(4000));
