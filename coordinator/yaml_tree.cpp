@@ -277,6 +277,8 @@ std::optional<YamlError> check_bytes(std::string_view text) {
 }  // namespace
 
 std::variant<YamlNode, YamlError> parse_yaml(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors put it before the text
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   if (auto error = check_bytes(text)) return *error;
   return TreeBuilder(text).build();
 }

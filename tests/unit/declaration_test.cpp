@@ -54,6 +54,11 @@ std::string resource(const std::string& more) {
 
 }  // namespace
 
+TEST_CASE("a byte order mark before a declaration is none of its text") {
+  CHECK(texts(read(std::string("\xEF\xBB\xBF") + kShop)) == texts(read(kShop)));
+  CHECK(has(texts(read("\xEF\xBB\xBFstak: s\n")), "shop.yaml:1:1: ", "stak"));
+}
+
 TEST_CASE("a variable that is not quoted is what its value would be in its place") {
   const auto result = read(
       "stack: s\nresources:\n- name: a\n  type: PG::Role\n  target: main\n  properties:\n"
