@@ -155,7 +155,7 @@ void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects
     return;
   }
   const auto capacity =
-      std::min<std::size_t>(registry_.slots(lane), static_cast<std::size_t>(config_.limits.jobs_in_flight));
+      std::min<std::size_t>(registry_.capacity(lane), static_cast<std::size_t>(config_.limits.jobs_in_flight));
   while (state.flying < capacity) {
     const auto id = next_job(lane, state, now);
     if (!id) return;
@@ -309,13 +309,16 @@ void Dispatcher::notice(JobNotice::Kind kind, const Record& record, const Error&
                       operation_name(record.spec.operation), record.last_worker, record.attempt, error});
 }
 
-void Dispatcher::fail(Record& record, Error error, TimePoint now) {
+void Dispatcher::fail(Record& record, Error error, std::uint32_t calls, TimePoint now) {
   const auto traits = error_traits(error.code);
-  if (record.cancelled || (is_mutation(record.spec.operation) && error.code != Errc::kThrottling)) {
+  const bool change = is_mutation(record.spec.operation);
+  if (record.cancelled || (change && error.code != Errc::kThrottling)) {
     finish(record, std::move(error));  // what is to be done is for who knows what was asked
     return;
   }
-  if (error.code == Errc::kThrottling) {
+  if (change && calls == 0) {  // the worker cannot keep its result: no word of the target, nor of other workers
+    if (registry_.serves(record.spec.lane, record.spec.manifest, record.last_worker)) error.retry_after = {};
+  } else if (error.code == Errc::kThrottling) {
     limiter_.throttled(record.spec.lane.ns, record.spec.target.id, error.retry_after, now);
   } else {
     ++record.failures;  // being throttled is no failure: only the deadline ends it

@@ -189,7 +189,8 @@ class Dispatcher {
   void end_flight(Record& record);
   void recall(Record& record, Effects& effects);
   void finish(Record& record, JobResult result);
-  void fail(Record& record, Error error, TimePoint now);
+  /// `calls`: what it cost the target.
+  void fail(Record& record, Error error, std::uint32_t calls, TimePoint now);
   void lose_worker(Record& record, TimePoint now);
   void expire(Record& record, TimePoint now, Effects& effects);
   /// A dispatch without any sign: lost on its way, or it took its worker with it before that could say a word. Sent

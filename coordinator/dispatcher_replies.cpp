@@ -78,7 +78,7 @@ void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t cal
     record.uncertain = was_uncertain;  // how this attempt went is known
   }
   if (auto* error = std::get_if<Error>(&result)) {
-    fail(record, std::move(*error), now);
+    fail(record, std::move(*error), calls, now);
   } else {
     finish(record, std::move(result));
   }

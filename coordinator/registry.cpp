@@ -134,9 +134,10 @@ const std::vector<WorkerEntry*>& Registry::lane(const Lane& lane) {
   return it == lanes_.end() ? kNobody : it->second;
 }
 
-bool Registry::serves(const Lane& which, std::string_view manifest) {
+bool Registry::serves(const Lane& which, std::string_view manifest, const WorkerId& except) {
   return std::ranges::any_of(lane(which), [&](const WorkerEntry* worker) {
-    return worker->state == WorkerState::kActive && (manifest.empty() || worker->announcement.manifest == manifest);
+    return worker->state == WorkerState::kActive && worker->announcement.worker != except &&
+           (manifest.empty() || worker->announcement.manifest == manifest);
   });
 }
 
@@ -144,6 +145,14 @@ std::size_t Registry::slots(const Lane& which) {
   std::size_t sum = 0;
   for (const auto* worker : lane(which)) {
     if (worker->state == WorkerState::kActive) sum += worker->announcement.slots;
+  }
+  return sum;
+}
+
+std::size_t Registry::capacity(const Lane& which) {
+  std::size_t sum = 0;
+  for (const auto* worker : lane(which)) {
+    sum += worker->state == WorkerState::kActive ? worker->announcement.slots : worker->assigned;
   }
   return sum;
 }

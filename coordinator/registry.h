@@ -80,10 +80,12 @@ class Registry {
   [[nodiscard]] const std::map<WorkerId, WorkerEntry>& workers() const { return workers_; }
   /// Those of a lane that are not lost.
   [[nodiscard]] const std::vector<WorkerEntry*>& lane(const Lane& lane);
-  /// Whether somebody of the lane takes jobs of this manifest (empty: of any).
-  [[nodiscard]] bool serves(const Lane& lane, std::string_view manifest);
+  /// Whether somebody of the lane, other than `except`, takes jobs of this manifest (empty: of any).
+  [[nodiscard]] bool serves(const Lane& lane, std::string_view manifest, const WorkerId& except = {});
   /// Number of jobs the lane's active workers hold at once.
   [[nodiscard]] std::size_t slots(const Lane& lane);
+  /// Jobs that may be in flight: the slots of its active workers, and what others of it still hold.
+  [[nodiscard]] std::size_t capacity(const Lane& lane);
 
   // Manifests by hash.
   void learn(const std::string& hash, std::shared_ptr<const Manifest> manifest);

@@ -34,7 +34,8 @@ struct JobReply {
   token @2 :Text;    # as in the job, and the last token of the reply subject in every case. since 1
   worker @3 :Text;   # who answers. since 1
   attempt @4 :UInt16; # as in the job. since 1
-  calls @5 :UInt32;  # provider calls that this reply cost (pages, status, retries too). since 1
+  calls @5 :UInt32;  # provider calls that this reply cost (pages, status, retries too). A mutation that failed with
+                     # THROTTLING and 0: not the target has too much to do, this worker cannot keep a result. since 1
   body :union {
     accepted @6 :Void;    # taken; renewed by heartbeats from here on
     busy @7 :Void;        # no free slot, or draining: not taken

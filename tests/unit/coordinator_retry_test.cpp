@@ -211,6 +211,38 @@ TEST_CASE_METHOD(DispatcherFixture, "throttling halves what goes to the target, 
   CHECK(of("t2") >= 19);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "what a draining worker still holds takes no slot of the others") {
+  join("w1", 2);
+  accept(dispatch().job, "w1");
+  accept(dispatch().job, "w1");
+  registry.heartbeat({WorkerId("w1"), "NS", "default", 2, {}, true, 0, true, {}}, clock.now());
+  join("w2", 2);
+  for (int i = 0; i < 2; ++i) CHECK(dispatch().subject == own("w2"));
+  submit();
+  tick();
+  CHECK(sent.empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture,
+                 "a worker that cannot keep results sends changes elsewhere, and throttles no target") {
+  join("w1");
+  const auto message = dispatch(change());
+  const auto refuse = [&](const Sent& what, const std::string& worker) {
+    answer(what.job, worker, JobResult(Error{Errc::kThrottling, "no room", Millis(5000), 0}), 0);
+  };
+  SECTION("another of the pool is asked soon") {
+    join("w2");
+    refuse(message, "w1");
+    CHECK(await(config.retry.base + Millis(20)).subject == own("w2"));
+  }
+  SECTION("it is asked again when it said") {
+    refuse(message, "w1");
+    const auto before = clock.now();
+    succeed(dispatch().job, "w1");  // another job of the target goes at once
+    CHECK(await().at - before >= Millis(5000));
+  }
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "every call that a reply states is charged to the target") {
   join("w1");
   limiter.set_rate("NS", TargetId("t1"), 10, clock.now());
