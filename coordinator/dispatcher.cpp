@@ -12,7 +12,8 @@ namespace {
 
 constexpr Millis kCheckEvery{100};
 constexpr std::array<std::uint64_t, 4> kStride = {8, 4, 2, 1};  // by Priority: 8 commands go for one discovery
-constexpr std::size_t kQueuedPerSlot = 4;                       // more waits with the caller
+constexpr std::size_t kQueuedPerSlot = 4;                       // of a priority; more waits with the caller
+constexpr std::size_t kQueuedPerTarget = 4;                     // of a priority, however many others there are
 constexpr std::uint16_t kPagesPerAnswer = 64;                   // of a plugin
 constexpr Millis kRecoverAfter{3500};  // until nobody has a recovered job any more: some heartbeats
 
@@ -25,7 +26,7 @@ JobId Dispatcher::submit(JobSpec spec, TimePoint now, WallTime wall) {
   record.deadline = now + spec.deadline + (spec.recovered ? kRecoverAfter : Millis{0});
   record.waits_since = now;
   record.spec = std::move(spec);
-  ++lanes_[record.spec.lane].jobs;
+  count_in(record.spec);
   if (record.spec.recovered) {
     record.uncertain = true;
     record.state = State::kDelayed;
@@ -76,7 +77,7 @@ void Dispatcher::withdraw(std::uint64_t owner, Effects& effects) {
   for (const auto& id : ids) {
     auto& record = jobs_.at(id);
     recall(record, effects);
-    --lanes_[record.spec.lane].jobs;
+    count_out(record.spec);
     jobs_.erase(id);  // queues drop ids that are no longer there
   }
 }
@@ -86,10 +87,32 @@ std::size_t Dispatcher::load(const Lane& lane) const {
   return it == lanes_.end() ? 0 : it->second.jobs;
 }
 
-bool Dispatcher::has_room(const Lane& lane) {
+bool Dispatcher::has_room(const Lane& lane, Priority priority, const TargetId& target) {
+  const auto it = lanes_.find(lane);
+  if (it == lanes_.end()) return true;
+  const auto& queue = it->second.queues[static_cast<std::size_t>(priority)];
   const auto wanted = std::max<std::size_t>(16, registry_.slots(lane) * kQueuedPerSlot);
-  return load(lane) <
-         std::min<std::size_t>(wanted, static_cast<std::size_t>(config_.limits.jobs_in_flight) * kQueuedPerSlot);
+  const auto most = static_cast<std::size_t>(config_.limits.jobs_in_flight) * kQueuedPerSlot;
+  if (queue.jobs < std::min(wanted, most)) return true;
+  const auto own = queue.jobs_of.find(target);
+  return own == queue.jobs_of.end() || own->second < kQueuedPerTarget;
+}
+
+void Dispatcher::count_in(const JobSpec& spec) {
+  auto& lane = lanes_[spec.lane];
+  auto& queue = lane.queues[static_cast<std::size_t>(spec.priority)];
+  ++lane.jobs;
+  ++queue.jobs;
+  ++queue.jobs_of[spec.target.id];
+}
+
+void Dispatcher::count_out(const JobSpec& spec) {
+  auto& lane = lanes_[spec.lane];
+  auto& queue = lane.queues[static_cast<std::size_t>(spec.priority)];
+  --lane.jobs;
+  --queue.jobs;
+  const auto own = queue.jobs_of.find(spec.target.id);
+  if (--own->second == 0) queue.jobs_of.erase(own);
 }
 
 void Dispatcher::enqueue(Record& record, bool front) {
@@ -298,7 +321,7 @@ void Dispatcher::finish(Record& record, JobResult result) {
     ++counters_.failed;
     notice(JobNotice::Kind::kFailed, record, *error);
   }
-  --lanes_[record.spec.lane].jobs;
+  count_out(record.spec);
   const auto node = jobs_.extract(record.id);  // keeps the record until its parts have gone on
   outcomes_.push_back({std::move(record.id), record.spec.owner, std::move(result), std::move(record.last_worker),
                        record.attempt, record.uncertain});

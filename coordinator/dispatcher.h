@@ -98,8 +98,9 @@ class Dispatcher {
 
   /// Jobs of the lane that have been submitted and not ended.
   [[nodiscard]] std::size_t load(const Lane& lane) const;
-  /// More of them would only wait longer: callers keep their work until there is room.
-  [[nodiscard]] bool has_room(const Lane& lane);
+  /// More of this priority would only wait longer: callers keep their work until there is room. A target of which
+  /// little is there has room in any case: what waits for one that is slow or may be asked seldom is in no other's way.
+  [[nodiscard]] bool has_room(const Lane& lane, Priority priority, const TargetId& target);
   /// Of every pool that has workers or jobs, by name; of `only` these where it is given: each costs a look at its jobs.
   [[nodiscard]] std::vector<PoolLoad> loads(TimePoint now, const std::set<Lane>* only = nullptr);
   [[nodiscard]] std::size_t in_flight() const { return leases_.size(); }
@@ -165,6 +166,8 @@ class Dispatcher {
   struct PriorityQueue {
     std::list<TargetQueue> targets;  // front is next
     std::uint64_t pass = 0;          // stride scheduling: the smallest pass goes next
+    std::size_t jobs = 0;            // submitted, not ended
+    std::unordered_map<TargetId, std::size_t> jobs_of;
   };
   struct LaneState {
     std::array<PriorityQueue, 4> queues;
@@ -174,6 +177,8 @@ class Dispatcher {
     TimePoint not_before;  // nobody responded
   };
 
+  void count_in(const JobSpec& spec);
+  void count_out(const JobSpec& spec);
   void enqueue(Record& record, bool front);
   void pump(const Lane& lane, LaneState& state, TimePoint now, Effects& effects);
   std::optional<JobId> next_job(const Lane& lane, LaneState& state, TimePoint now);

@@ -323,6 +323,10 @@ void Execution::end_write(Work& work) {
   if (std::exchange(work.writing, false)) s_.writes.end(work.scan, work.op.native_id);
 }
 
+Priority Execution::priority_of(const Work& work) {
+  return work.phase() == Phase::kPolling ? Priority::kStatus : Priority::kCommand;
+}
+
 void Execution::submit(Work& work, JobOperation operation, TimePoint now) {
   const bool change = is_mutation(operation);
   JobSpec spec;
@@ -331,7 +335,7 @@ void Execution::submit(Work& work, JobOperation operation, TimePoint now) {
   spec.type = work.step.type;
   spec.manifest = s_.registry.manifest_of(spec.lane).first;
   spec.operation = std::move(operation);
-  spec.priority = work.phase() == Phase::kPolling ? Priority::kStatus : Priority::kCommand;
+  spec.priority = priority_of(work);
   const auto left = std::chrono::duration_cast<Millis>(work.deadline - now);
   spec.deadline = std::max(Millis(1000), std::min(left, s_.config.limits.job_deadline));
   spec.owner = owner_;
@@ -513,9 +517,10 @@ bool Execution::begin_ready(TimePoint now) {
 bool Execution::has_room(const std::string& target) {
   const auto [it, unknown] = lanes_.try_emplace(target);
   if (unknown) {
-    if (const auto row = must(s_.store.target(target))) it->second = {row->ns, row->pool};
+    if (const auto row = must(s_.store.target(target))) it->second = {{row->ns, row->pool}, row->id};
   }
-  return it->second.ns.empty() || s_.dispatcher.has_room(it->second);
+  const auto& [lane, id] = it->second;
+  return lane.ns.empty() || s_.dispatcher.has_room(lane, Priority::kCommand, id);
 }
 
 void Execution::advance(TimePoint now) {
@@ -531,7 +536,8 @@ void Execution::advance(TimePoint now) {
     const auto it = running_.find(index);
     if (it == running_.end() || it->second->due > now) continue;
     auto& work = *it->second;
-    if (s_.dispatcher.has_room({work.target.ns, work.target.pool})) submit_due(work, now);
+    const Lane lane{work.target.ns, work.target.pool};
+    if (s_.dispatcher.has_room(lane, priority_of(work), work.target.id)) submit_due(work, now);
   }
   while (begin_ready(now)) {  // what these have ended
   }

@@ -109,6 +109,7 @@ class Execution {
   std::optional<Parent> parent_of(Work& work);
 
   void submit_due(Work& work, TimePoint now);
+  static Priority priority_of(const Work& work);
   void submit(Work& work, JobOperation operation, TimePoint now);
   /// Not after the step's deadline: what is not over then is ended by what its last job says.
   void go_on(Work& work, Phase phase, TimePoint now, Millis pause = Millis{0});
@@ -168,12 +169,12 @@ class Execution {
   CommandPlan plan_;
   std::uint64_t owner_;
   std::vector<State> states_;
-  std::vector<std::size_t> open_;                         // steps that come first and have not ended
-  std::vector<std::vector<std::size_t>> dependents_;      // steps that wait for this one
-  std::map<std::string, std::deque<std::size_t>> ready_;  // by target
-  std::map<std::string, Lane> lanes_;                     // of targets
-  std::vector<std::size_t> deletions_;                    // ready but for what is no deletion
-  std::size_t others_left_ = 0;                           // steps that are no deletions and have not ended
+  std::vector<std::size_t> open_;                           // steps that come first and have not ended
+  std::vector<std::vector<std::size_t>> dependents_;        // steps that wait for this one
+  std::map<std::string, std::deque<std::size_t>> ready_;    // by target
+  std::map<std::string, std::pair<Lane, TargetId>> lanes_;  // of targets
+  std::vector<std::size_t> deletions_;                      // ready but for what is no deletion
+  std::size_t others_left_ = 0;                             // steps that are no deletions and have not ended
   bool others_failed_ = false;
   std::size_t left_ = 0;  // steps that have not ended
   std::set<std::pair<std::string, std::string>> unsure_;

@@ -196,13 +196,21 @@ void Run::make_scans(TargetRun& target) {
   }
 }
 
+Priority Run::priority_of(const TargetRun& target) {
+  return target.rereads ? Priority::kDrift : Priority::kDiscovery;
+}
+
+bool Run::has_room(const TargetRun& target) {
+  return s_.dispatcher.has_room(target.lane, priority_of(target), target.target.id);
+}
+
 JobSpec Run::job(const TargetRun& target, const Scan& scan, JobOperation operation) const {
   return {target.lane,
           {target.target.id, target.target.name, target.target.config},
           scan.type->name,
           target.manifest_hash,
           std::move(operation),
-          target.rereads ? Priority::kDrift : Priority::kDiscovery,
+          priority_of(target),
           s_.config.limits.job_deadline,
           owner_};
 }
@@ -222,7 +230,7 @@ bool Run::look_ahead(const JobOutcome& outcome, TimePoint now) {
   auto& target = *pending->second.target;
   auto& scan = *pending->second.scan;
   const auto& listing = page->listing;
-  if (!has_room_for_pages(scan) || !s_.dispatcher.has_room(target.lane) || listing->barren_pages >= kMaxBarrenPages ||
+  if (!has_room_for_pages(scan) || !has_room(target) || listing->barren_pages >= kMaxBarrenPages ||
       !listing->tokens.insert(hash128(listed->next_page_token).low).second) {
     return false;  // take_page() says what is wrong, if anything is
   }
@@ -269,12 +277,11 @@ void Run::advance(TimePoint now) {
 }
 
 void Run::advance_target(TargetRun& target, TimePoint now) {
-  const auto has_room = [&] { return s_.dispatcher.has_room(target.lane); };
   bool listed = true;
   for (auto& scan : target.scans) {
     const auto more = [&] { return target.rereads ? reread_more(target, *scan, now) : list_more(target, *scan, now); };
     do {
-      while (has_room() && more()) {
+      while (has_room(target) && more()) {
       }
     } while (scan->received() && replace_taken(target, *scan));  // which may have something below it
     listed = listed && scan->listed() && (!target.rereads || scan->next_known == scan->index.entries().size());
@@ -286,7 +293,7 @@ void Run::advance_target(TargetRun& target, TimePoint now) {
   for (auto& scan : target.scans) {
     if (target.rereads && scan->phase != Scan::Phase::kDone) finish_scan(target, *scan);
     settle(target, *scan);
-    while (has_room() && confirm_more(target, *scan, now)) {
+    while (has_room(target) && confirm_more(target, *scan, now)) {
     }
     settle(target, *scan);
     done = done && scan->phase == Scan::Phase::kDone;

@@ -92,6 +92,8 @@ class Run {
   [[nodiscard]] ParentRef parent_ref(const Scan& scan, RowId row);
   bool submit_reads(TargetRun& target, Scan& scan, TimePoint now);
   bool submit_page(TargetRun& target, Scan& scan, std::shared_ptr<Listing> listing, std::string token, TimePoint now);
+  static Priority priority_of(const TargetRun& target);
+  bool has_room(const TargetRun& target);
   JobSpec job(const TargetRun& target, const Scan& scan, JobOperation operation) const;
   void submit(JobSpec spec, Pending pending, TimePoint now);
 

@@ -29,7 +29,9 @@ class JobDesk {
   void turn(const std::function<void(const JobOutcome&)>& done);
 
   /// Whether a caller of the dispatcher would submit more.
-  [[nodiscard]] bool has_room(const std::string& ns = "FAKE") { return dispatcher_.has_room({ns, "default"}); }
+  [[nodiscard]] bool has_room(const Target& of, const std::string& ns = "FAKE") {
+    return dispatcher_.has_room({ns, "default"}, Priority::kDiscovery, of.id);
+  }
   [[nodiscard]] const Dispatcher& dispatcher() const { return dispatcher_; }
   std::size_t job_bytes = 0, reply_bytes = 0;  // of the last of each
 

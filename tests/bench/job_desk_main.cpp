@@ -122,7 +122,7 @@ void probe(JobDesk& desk, const Options& options) {
   constexpr std::uint64_t kFlood = 1, kProbe = 2;
   auto left = options.window;
   const auto flood = [&] {
-    for (; left > 0 && desk.has_room(); --left) desk.submit(cloud, one_item(), kThing, kFlood);
+    for (; left > 0 && desk.has_room(cloud); --left) desk.submit(cloud, one_item(), kThing, kFlood);
   };
   std::vector<double> took;
   while (took.size() < options.count) {

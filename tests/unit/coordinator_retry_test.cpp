@@ -333,6 +333,25 @@ TEST_CASE_METHOD(DispatcherFixture, "each priority has a share: commands go most
   CHECK(gone[Priority::kDiscovery] > 0);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "there is room for each priority, and for each target, whatever else waits") {
+  join("w1", 4);
+  const auto has_room = [&](Priority priority, const std::string& target) {
+    return dispatcher.has_room({"NS", "default"}, priority, TargetId(target));
+  };
+  while (has_room(Priority::kCommand, "t1")) submit(spec(Priority::kCommand));
+  CHECK(dispatcher.load({"NS", "default"}) == 16);
+  CHECK(has_room(Priority::kDiscovery, "t1"));
+  int more = 0;
+  for (; has_room(Priority::kCommand, "t2"); ++more) submit(spec(Priority::kCommand, "t2"));
+  CHECK(more == 4);
+  for (int i = 0; i < 16 + 4; ++i) {
+    tick();
+    while (!sent.empty()) succeed(take().job, "w1");
+  }
+  CHECK(dispatcher.load({"NS", "default"}) == 0);
+  CHECK(has_room(Priority::kCommand, "t1"));
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a command does not wait behind discovery that was there before") {
   join("w1");
   for (int i = 0; i < 100; ++i) submit();

@@ -112,6 +112,22 @@ TEST_CASE_METHOD(RunsFixture, "a target is asked no more often than its worker s
   }
 }
 
+TEST_CASE_METHOD(RunsFixture, "what waits for a target that will not be asked holds up no other of its workers") {
+  for (int i = 0; i < 40; ++i) system.add("NS::Box", {.id = "more" + std::to_string(i)});
+  add_target("u");
+  auto& worker = add_worker();
+  worker.on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (job.target.name != "t" || job.type != "NS::Item") return {};
+    return JobResult(Error{Errc::kThrottling, "not now", Millis(60'000), 0});
+  };
+  start();
+  advance(Millis(30'000));
+  REQUIRE(last_report()["state"] == "running");
+  const auto asked = worker.asked<ListJob>();
+  CHECK(std::ranges::count_if(asked, [](const Job& job) { return job.target.name == "u" && job.type == "NS::Item"; }) ==
+        43);
+}
+
 TEST_CASE_METHOD(RunsFixture, "children of a type that the run does not look at go with their parent all the same") {
   start_discovered();
   events();
