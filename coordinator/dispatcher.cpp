@@ -15,6 +15,7 @@ constexpr std::array<std::uint64_t, 4> kStride = {8, 4, 2, 1};  // by Priority: 
 constexpr std::size_t kQueuedPerSlot = 4;                       // of a priority; more waits with the caller
 constexpr std::size_t kQueuedPerTarget = 4;                     // of a priority, however many others there are
 constexpr std::uint16_t kPagesPerAnswer = 64;                   // of a plugin
+constexpr std::size_t kUnheard = 4;                             // dispatches of a read
 constexpr Millis kRecoverAfter{3500};  // until nobody has a recovered job any more: some heartbeats
 
 }  // namespace
@@ -78,6 +79,7 @@ void Dispatcher::withdraw(std::uint64_t owner, Effects& effects) {
     auto& record = jobs_.at(id);
     recall(record, effects);
     count_out(record.spec);
+    forget_unheard(record);
     jobs_.erase(id);  // queues drop ids that are no longer there
   }
 }
@@ -316,12 +318,27 @@ void Dispatcher::recall(Record& record, Effects& effects) {
   end_flight(record);
 }
 
+void Dispatcher::keep_unheard(Record& record) {
+  if (is_mutation(record.spec.operation)) return;
+  if (record.unheard.size() == kUnheard) {
+    unheard_.erase(record.unheard.front().value);
+    record.unheard.erase(record.unheard.begin());
+  }
+  record.unheard.push_back(record.token);
+  unheard_.emplace(record.token.value, record.id);
+}
+
+void Dispatcher::forget_unheard(const Record& record) {
+  for (const auto& token : record.unheard) unheard_.erase(token.value);
+}
+
 void Dispatcher::finish(Record& record, JobResult result) {
   if (const auto* error = std::get_if<Error>(&result); error != nullptr && error->code != Errc::kNotFound) {
     ++counters_.failed;
     notice(JobNotice::Kind::kFailed, record, *error);
   }
   count_out(record.spec);
+  forget_unheard(record);
   const auto node = jobs_.extract(record.id);  // keeps the record until its parts have gone on
   outcomes_.push_back({std::move(record.id), record.spec.owner, std::move(result), std::move(record.last_worker),
                        record.attempt, record.uncertain});
@@ -383,6 +400,7 @@ void Dispatcher::send_again(Record& record, TimePoint now) {
   } else if (const auto* worker = registry_.find(silent); worker == nullptr || unheard(*worker)) {
     record.suspects.push_back(silent);
   }
+  keep_unheard(record);
   end_flight(record);
   if (auto* worker = registry_.find(silent)) worker->full_until = now + kNoSign;
   settle_suspects(record, now);

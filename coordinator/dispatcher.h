@@ -154,6 +154,7 @@ class Dispatcher {
     TimePoint waits_since;  // for a worker, where it is queued
     TimePoint go_until;     // `go` is repeated while the worker may wait for it
     std::unique_ptr<PartAssembler> parts;
+    std::vector<Token> unheard;  // of a read: dispatches that were given up without an answer, the newest last
   };
   using Jobs = std::unordered_map<JobId, Record>;
   static Millis lease_of(const Record& record) { return record.gone ? kChangeLease : kReadLease; }
@@ -193,6 +194,11 @@ class Dispatcher {
   void recover(Record& record, const Heartbeat& heartbeat, const Running& running, TimePoint now);
   void end_flight(Record& record);
   void recall(Record& record, Effects& effects);
+  /// A read is sent again for want of a sign: an answer to what was sent before counts all the same, should it come.
+  void keep_unheard(Record& record);
+  void forget_unheard(const Record& record);
+  /// An answer to such a dispatch takes its job over.
+  void resume(const JobReply& reply, TimePoint now, Effects& effects);
   void finish(Record& record, JobResult result);
   /// `calls`: what it cost the target.
   void fail(Record& record, Error error, std::uint32_t calls, TimePoint now);
@@ -220,6 +226,7 @@ class Dispatcher {
   Jobs jobs_;
   std::map<Lane, LaneState> lanes_;
   std::unordered_map<std::string_view, Record*> leases_;  // every dispatch that still counts, by its record's token
+  std::unordered_map<std::string, JobId> unheard_;        // by the token of a dispatch that was given up
   std::multimap<TimePoint, JobId> delayed_;               // back-off
   TimePoint next_check_;                                  // of leases and deadlines
   TimePoint blocked_until_ = TimePoint::max();            // earliest end of a wait found by the last pump

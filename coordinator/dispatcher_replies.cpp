@@ -23,6 +23,7 @@ bool tells_of_change(const decltype(JobReply::body)& body) {
 void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
   const auto known = MUSTER_MUTATION("any-token") ? jobs_.find(reply.job) : jobs_.end();
   if (known != jobs_.end()) reply.token = known->second.token;
+  resume(reply, now, effects);
   const auto lease = leases_.find(reply.token.value);
   if (reply.fleet != fleet_ || lease == leases_.end() || lease->second->id != reply.job) {
     ++counters_.stale_replies;
@@ -60,6 +61,28 @@ void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
   record.since = now;
   if (std::holds_alternative<Accepted>(reply.body) && is_mutation(record.spec.operation)) go(record, now, effects);
   if (auto* part = std::get_if<Part>(&reply.body)) take_part(record, std::move(*part), now, effects);
+}
+
+/// On a slow link every answer may take longer than the time after which a job is sent again.
+void Dispatcher::resume(const JobReply& reply, TimePoint now, Effects& effects) {
+  const auto found = unheard_.find(reply.token.value);
+  if (found == unheard_.end() || found->second != reply.job || reply.fleet != fleet_) return;
+  auto& record = jobs_.at(reply.job);
+  const auto* result = std::get_if<JobResult>(&reply.body);
+  const bool succeeded = result != nullptr && !std::holds_alternative<Error>(*result);
+  const bool begins = std::holds_alternative<Part>(reply.body) && record.state != State::kRunning;
+  if (!succeeded && !begins) return;
+  recall(record, effects);
+  record.suspects.clear();
+  record.token = reply.token;
+  record.state = State::kRunning;
+  record.since = now;
+  record.worker = reply.worker;
+  leases_.emplace(record.token.value, &record);
+  ++lanes_[record.spec.lane].flying;
+  if (auto* worker = registry_.find(reply.worker)) ++worker->assigned;
+  unheard_.erase(found);
+  std::erase(record.unheard, reply.token);
 }
 
 void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t calls, TimePoint now) {

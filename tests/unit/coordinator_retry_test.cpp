@@ -310,6 +310,54 @@ TEST_CASE_METHOD(DispatcherFixture, "parts of replies that never came whole take
   CHECK(dispatcher.counters().refused_parts == 0);
 }
 
+TEST_CASE_METHOD(DispatcherFixture,
+                 "an answer to a read that takes longer than the patience for it counts all the same") {
+  join("w1");
+  const auto first = dispatch();
+  SECTION("while its worker is not heard") {
+    advance(Millis(2000));
+    REQUIRE(sent.empty());
+    succeed(first.job, "w1");
+    CHECK(std::holds_alternative<ListResult>(outcome().result));
+  }
+  SECTION("while another has it") {
+    join("w2");
+    advance(Millis(900));
+    heartbeat("w1");
+    heartbeat("w2");
+    advance(Millis(300));
+    const auto second = take();
+    accept(second.job, "w2");
+    SECTION("what it found ends the job, and the other is called back") {
+      succeed(first.job, "w1");
+      CHECK(std::holds_alternative<ListResult>(outcome().result));
+      REQUIRE(cancelled.size() == 1);
+      CHECK(cancelled[0].job == Running{second.job.id, second.job.token});
+      succeed(second.job, "w2");
+      CHECK(outcomes().empty());
+      CHECK(dispatcher.in_flight() == 0);
+    }
+    SECTION("that it failed does not, nor that it begins only now") {
+      fail(first.job, "w1", Errc::kAccessDenied);
+      answer(first.job, "w1", Part{0, 2, "some"});
+      CHECK(outcomes().empty());
+      succeed(second.job, "w2");
+      CHECK(std::holds_alternative<ListResult>(outcome().result));
+    }
+  }
+  SECTION("when it comes in parts") {
+    const auto whole =
+        encode(JobReply{fleet, first.job.id, first.job.token, WorkerId("w1"), 1, 1, JobResult(ListResult{})});
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      advance(Millis(2000));
+      answer(first.job, "w1", Part{i, 2, i == 0 ? whole.substr(0, 8) : whole.substr(8)});
+    }
+    CHECK(std::holds_alternative<ListResult>(outcome().result));
+  }
+  tick();
+  CHECK(dispatcher.load({"NS", "default"}) == 0);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "each priority has a share: commands go most often, discovery never starves") {
   join("w1");
   for (int i = 0; i < 300; ++i) {
