@@ -1,5 +1,6 @@
 #include "coordinator/event_log.h"
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 
@@ -135,7 +136,9 @@ std::optional<WallTime> take_time(std::string_view text) {
   if (!min || !take_one_of(text, ":")) return std::nullopt;
   const auto s = take_number(text, 2, 60);
   if (!s) return std::nullopt;
-  WallTime time = sys_days(date) + hours(*h) + minutes(*min) + seconds(*s);
+  const auto whole = sys_days(date) + hours(*h) + minutes(*min) + seconds(*s);
+  constexpr auto kSpan = floor<days>(WallTime::max().time_since_epoch()) - days(2);  // room for what is added below
+  WallTime time{std::clamp<seconds>(whole.time_since_epoch(), -kSpan, kSpan)};
   if (take_one_of(text, ".")) {
     const auto fraction = take_fraction(text);
     if (!fraction) return std::nullopt;

@@ -50,6 +50,7 @@ class EventLog {
 
 /// RFC 3339 in UTC with milliseconds: `2026-01-31T08:15:30.123Z`.
 std::string rfc3339(WallTime time);
+/// What lies beyond the clock's range (the years 1678 to 2261) is read as its begin or end.
 /// errors   kMalformed
 Result<WallTime> parse_rfc3339(std::string_view text);
 

@@ -263,6 +263,16 @@ TEST_CASE("times are read in every form that RFC 3339 has") {
   CHECK(parse_rfc3339("2024-02-29T00:00:00Z"));
 }
 
+TEST_CASE("a time beyond what the clock can tell is as far away as can be") {
+  const auto now = parse_rfc3339("2026-01-31T08:15:30Z").value();
+  for (const char* late : {"9999-12-31T23:59:59.9Z", "2300-01-01T00:00:00-23:59"}) {
+    CHECK(parse_rfc3339(late).value() > now + std::chrono::hours(24 * 365 * 200));
+  }
+  for (const char* early : {"0000-01-01T00:00:00+23:59", "1600-01-01T00:00:00Z"}) {
+    CHECK(parse_rfc3339(early).value() < now - std::chrono::hours(24 * 365 * 200));
+  }
+}
+
 TEST_CASE("what is no time is refused") {
   for (const char* text :
        {"", "now", "2026", "2026-01-31", "2026-01-31T08:15:30", "2026-01-31T08:15Z", "2026-02-30T00:00:00Z",
