@@ -178,7 +178,7 @@ JsonText resource_line(const ResourceView& r) {
       .take();
 }
 
-Result<ResourceQuery> resource_query(ApiRequest& request) {
+Result<ResourceQuery> resource_query(ApiRequest& request, Store& store) {
   ResourceQuery query;
   query.text = request.text("text");
   query.target = request.text("target");
@@ -197,11 +197,14 @@ Result<ResourceQuery> resource_query(ApiRequest& request) {
   const auto cursor = request.text("cursor");
   if (!cursor.empty() && !parse_cursor(cursor, query.after)) return not_a_cursor();
   if (request.fault()) return *request.fault();
+  if (!query.target.empty() && !must(store.target(query.target))) {
+    return Error{Errc::kNotFound, "no target is named '" + query.target + "': `muster targets` lists them", {}, 0};
+  }
   return query;
 }
 
 Result<JsonText> Api::resources(ApiRequest& request, Effects&) {
-  const auto query = resource_query(request);
+  const auto query = resource_query(request, p_.store);
   if (!query) return query.error();
   ItemList items;
   std::size_t taken = 0;

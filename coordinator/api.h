@@ -100,7 +100,7 @@ inline constexpr std::size_t kMaxAnswerBytes = 700 * 1024;  // of items; the res
 JsonText error_answer(std::string_view code, std::string_view message, std::string_view where);
 
 /// What `resources` and `export` are asked for.
-Result<ResourceQuery> resource_query(ApiRequest& request);
+Result<ResourceQuery> resource_query(ApiRequest& request, Store& store);
 
 /// One line of `resources -o ndjson`.
 JsonText resource_line(const ResourceView& resource);

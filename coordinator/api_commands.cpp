@@ -297,7 +297,7 @@ std::pair<std::string, const TypeDescriptor*> Api::described(std::string_view ty
 }
 
 Result<JsonText> Api::export_resources(ApiRequest& request, Effects&) {
-  auto query = resource_query(request);
+  auto query = resource_query(request, p_.store);
   if (!query) return query.error();
   std::map<std::string, PropertyRule, std::less<>> rules;
   std::map<std::string, bool, std::less<>> identified;
