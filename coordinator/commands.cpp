@@ -135,7 +135,7 @@ void Commands::plan(Draft& draft) {
   draft.mistakes.clear();
   draft.unchecked.clear();
   draft.stack_of.clear();
-  std::set<std::string> declared_targets;
+  std::map<std::string, std::string> declared_targets;
   const auto targets = must(s_.store.targets());
   for (const auto& target : draft.targets) {
     const auto row = std::ranges::find(targets, target.name, &TargetRow::name);
@@ -145,7 +145,7 @@ void Commands::plan(Draft& draft) {
                                 target_pointer(target.name),
                                 "target " + target.name + " is declared in the fleet's configuration already"});
     }
-    declared_targets.insert(target.name);
+    declared_targets.emplace(target.name, target.ns);
   }
   InventoryView view(s_.store, s_.registry, std::move(declared_targets), agreements_);
   if (draft.of_claims) view.take_digests();

@@ -40,12 +40,17 @@ void each_within(Store& store, RowId row, const std::function<bool(std::string_v
   }
 }
 
-InventoryView::InventoryView(Store& store, Registry& registry, std::set<std::string> declared_targets,
+InventoryView::InventoryView(Store& store, Registry& registry, std::map<std::string, std::string> declared_targets,
                              Agreements& agreements)
     : store_(store), registry_(registry), targets_(std::move(declared_targets)), agreements_(agreements) {
   for (const auto& target : must(store_.targets())) {
-    if (target.state != TargetState::kRemoved) targets_.insert(target.name);
+    if (target.state != TargetState::kRemoved) targets_.emplace(target.name, target.ns);
   }
+}
+
+std::optional<std::string> InventoryView::target_namespace(const std::string& name) {
+  const auto found = targets_.find(name);
+  return found == targets_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::vector<PlanningView::Known> InventoryView::of_stack(const std::string& stack) {

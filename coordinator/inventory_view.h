@@ -22,15 +22,16 @@ class InventoryView final : public PlanningView {
   /// Rows that were found to be as declared, by what this was seen in. Bounded: forgets all when it is full.
   using Agreements = std::unordered_map<RowId, Hash128>;
 
-  /// `declared_targets`  that are not in the store yet
+  /// `declared_targets`  that are not in the store yet: namespaces by name
   /// `agreements`        kept from plan to plan
-  InventoryView(Store& store, Registry& registry, std::set<std::string> declared_targets, Agreements& agreements);
+  InventoryView(Store& store, Registry& registry, std::map<std::string, std::string> declared_targets,
+                Agreements& agreements);
 
   std::vector<Known> of_stack(const std::string& stack) override;
   void each(const std::string& target, const std::string& type, const std::function<void(const Known&)>& sink) override;
   std::optional<Known> find(const std::string& target, const std::string& type, const std::string& native_id) override;
   const TypeDescriptor* type(const std::string& name) override;
-  bool has_target(const std::string& name) override { return targets_.contains(name); }
+  std::optional<std::string> target_namespace(const std::string& name) override;
   void each_within(RowId row, const std::function<void(const Known&)>& sink) override;
   std::optional<Hash128> agreement(RowId row) override;
   void remember(RowId row, const Hash128& agreement) override;
@@ -43,7 +44,7 @@ class InventoryView final : public PlanningView {
 
   Store& store_;
   Registry& registry_;
-  std::set<std::string> targets_;
+  std::map<std::string, std::string> targets_;                        // namespaces by name
   std::map<std::string, std::shared_ptr<const Manifest>> manifests_;  // by namespace
   Agreements& agreements_;
   std::string key_;  // of digests

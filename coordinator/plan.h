@@ -84,7 +84,8 @@ class PlanningView {
                                     const std::string& native_id) = 0;
   /// The type as the target's plugin describes it; nullptr: nobody serves it.
   virtual const TypeDescriptor* type(const std::string& name) = 0;
-  virtual bool has_target(const std::string& name) = 0;
+  /// Namespace of a target; none: no target has that name.
+  virtual std::optional<std::string> target_namespace(const std::string& name) = 0;
   /// Calls `sink` for each listed row that goes when `row` goes: what lies in it, at any depth, outer
   /// ones first.
   virtual void each_within(RowId /*row*/, const std::function<void(const Known&)>& /*sink*/) {}

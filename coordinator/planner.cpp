@@ -11,6 +11,7 @@
 #include "coordinator/plan.h"
 #include "coordinator/references.h"
 #include "coordinator/schema_check.h"
+#include "schema/subjects.h"
 
 namespace muster {
 namespace {
@@ -115,7 +116,11 @@ class Planner {
           continue;
         }
         ++nodes_[i].open;
-        nodes_[found->second].dependents.push_back(i);
+        auto& other = nodes_[found->second];
+        other.dependents.push_back(i);
+        if (need == nodes_[i].resource->parent && other.resource->target != nodes_[i].resource->target) {
+          mistake(nodes_[i].resource->name, "cannot lie in " + need + ", which is on target " + other.resource->target);
+        }
       }
     }
   }
@@ -147,11 +152,15 @@ class Planner {
 
   void check(const Node& node) {
     const auto& resource = *node.resource;
-    if (!view_.has_target(resource.target)) mistake(resource.name, "no target is named '" + resource.target + "'");
+    const auto ns = view_.target_namespace(resource.target);
+    if (!ns) mistake(resource.name, "no target is named '" + resource.target + "'");
     const auto* rules = rules_of(resource.type);
     if (rules == nullptr) {
       mistake(resource.name, "no plugin serves type '" + resource.type + "': `muster types` lists them");
       return;
+    }
+    if (ns && namespace_of(resource.type) != *ns) {
+      mistake(resource.name, "target " + resource.target + " is of namespace " + *ns + ", and has no " + resource.type);
     }
     if (!rules->can(Operation::kCreate)) {
       mistake(resource.name, resource.type + " cannot be created: it can only be looked at");

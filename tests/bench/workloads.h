@@ -12,6 +12,7 @@
 #include "coordinator/plan.h"
 #include "coordinator/store.h"
 #include "schema/codec.h"
+#include "schema/subjects.h"
 
 namespace muster::bench {
 
@@ -94,7 +95,9 @@ class Agreed final : public PlanningView {
     return std::nullopt;
   }
   const TypeDescriptor* type(const std::string&) override { return &type_; }
-  bool has_target(const std::string&) override { return true; }
+  std::optional<std::string> target_namespace(const std::string&) override {
+    return std::string(namespace_of(type_.name));
+  }
   std::string digest(const std::string& value) override { return value; }
 
  private:

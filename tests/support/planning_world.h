@@ -80,7 +80,10 @@ class World : public PlanningView {
     const auto it = types.find(name);
     return it == types.end() ? nullptr : &it->second;
   }
-  bool has_target(const std::string& name) override { return name == "main"; }
+  std::optional<std::string> target_namespace(const std::string& name) override {
+    const auto it = targets.find(name);
+    return it == targets.end() ? std::nullopt : std::optional(it->second);
+  }
   void each_within(RowId row, const std::function<void(const Known&)>& sink) override {
     for (const auto& known : rows) {
       if (known.parent != row || !types.at(known.type).contained) continue;
@@ -97,6 +100,7 @@ class World : public PlanningView {
   std::deque<Known> rows;
   std::map<RowId, Hash128> agreements;
   std::map<std::string, TypeDescriptor> types;
+  std::map<std::string, std::string> targets{{"main", "PG"}};  // namespaces by name
 };
 
 inline DeclaredResource role(const std::string& name, const Json& properties = {}) {

@@ -205,15 +205,15 @@ TEST_CASE("what was found to be as declared is looked at again when something el
 
 TEST_CASE("what moves out of a thing that goes with another is not held up by that thing") {
   World world;
-  world.add_type("FS::Folder", kDatabaseSchema).parent = "FS::Folder";
+  world.add_type("PG::Folder", kDatabaseSchema).parent = "PG::Folder";
   const auto folder = [](const std::string& name, const std::string& parent, const std::string& encoding = "UTF8") {
-    return declared("FS::Folder", name, {{"name", name}, {"encoding", encoding}}, parent);
+    return declared("PG::Folder", name, {{"name", name}, {"encoding", encoding}}, parent);
   };
   const std::vector<DeclaredResource> before{folder("top", ""), folder("mid", "top"), folder("low", "mid"),
                                              folder("leaf", "low")};
   for (std::size_t row = 0; row < before.size(); ++row) {
     world.manage(
-        world.add("FS::Folder", before[row].name, Json::parse(before[row].properties), static_cast<RowId>(row)),
+        world.add("PG::Folder", before[row].name, Json::parse(before[row].properties), static_cast<RowId>(row)),
         before[row]);
   }
   const auto plan = [&](const std::vector<DeclaredResource>& resources) {

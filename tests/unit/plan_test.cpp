@@ -29,6 +29,21 @@ TEST_CASE("what is as declared needs nothing") {
   CHECK(make_plan({"shop", {database("db", "owner"), role("owner")}}, ApplyMode::kReconcile, world).plan.empty());
 }
 
+TEST_CASE("a target is of the namespace of what is declared there, and of what that lies in") {
+  World world;
+  world.targets["files"] = "FS";
+  world.targets["other"] = "PG";
+  auto misplaced = role("owner");
+  misplaced.target = "files";
+  auto inner = database("db", "first");
+  inner.parent = "first";
+  auto outer = role("first");
+  outer.target = "other";
+  const auto result = make_plan({"shop", {misplaced, outer, inner}}, ApplyMode::kReconcile, world);
+  CHECK(messages(result) == Strings{"owner: target files is of namespace FS, and has no PG::Role",
+                                    "db: cannot lie in first, which is on target other"});
+}
+
 TEST_CASE("a resource under another name in its stack is the same object") {
   World world;
   world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("old"));

@@ -1,5 +1,6 @@
 #include "coordinator/cli/plugin_test/plan.h"
 #include "coordinator/claim.h"
+#include "schema/subjects.h"
 
 #include <nlohmann/json.hpp>
 
@@ -21,7 +22,9 @@ class OneObject final : public PlanningView {
     return native_id == row_.native_id ? std::optional(row_) : std::nullopt;
   }
   const TypeDescriptor* type(const std::string& name) override { return name == type_.name ? &type_ : nullptr; }
-  bool has_target(const std::string&) override { return true; }
+  std::optional<std::string> target_namespace(const std::string&) override {
+    return std::string(namespace_of(type_.name));
+  }
   std::string digest(const std::string& value) override { return hex(hash128(value)); }
 
  private:
