@@ -52,6 +52,32 @@ TEST_CASE_METHOD(PublisherFixture, "the stream takes a batch only right behind t
   }
 }
 
+TEST_CASE_METHOD(PublisherFixture, "an answer to what was sent before is none to the same events in other portions") {
+  stream_is_there();
+  std::vector<Outgoing> sent;
+  for (int i = 0; i < 4; ++i) {
+    emit("a.a");
+    for (auto& message : pump()) sent.push_back(std::move(message));
+  }
+  REQUIRE(sent.size() == 4);
+  acknowledge(sent[0]);
+  refuse(sent[1], header(sent[1], "Nats-Msg-Id"));  // it was taken, and that was not heard
+  const auto together = pump();
+  REQUIRE(sequences(together) == up_to(4, 3));
+  refuse(sent[3], header(sent[0], "Nats-Msg-Id"));  // from the time when the stream had one
+  CHECK(pump().empty());
+  SECTION("the stream takes what was sent before, and they follow") {
+    refuse(together[0], header(sent[2], "Nats-Msg-Id"));
+    const auto rest = pump();
+    CHECK(sequences(rest) == up_to(4, 4));
+    CHECK(header(rest.at(0), kBehind) == header(sent[2], "Nats-Msg-Id"));
+  }
+  SECTION("the stream takes them as they are now") {
+    acknowledge(together[0]);
+    CHECK(publisher->published() == 4);
+  }
+}
+
 TEST_CASE_METHOD(PublisherFixture, "JetStream that elects a leader is waited for, a while") {
   const auto* const away = R"({"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}})";
   emit("a.a");
