@@ -13,7 +13,8 @@ namespace muster::sim {
 namespace {
 
 constexpr std::size_t kMaxEventBytes = 64 * 1024;
-constexpr Millis kTold{5000};  // of events: a stream for them is looked for first, again if nothing is heard
+constexpr Millis kTold{5000};             // of events: a stream for them is looked for first, again if nothing is heard
+constexpr std::size_t kAllRuns = 10'000;  // more than a simulation has
 
 }  // namespace
 
@@ -23,7 +24,7 @@ void Fleet::watch(const Outgoing& message) {
     if (store_->uncommitted() > 0) fault_ = "a result is acknowledged before it is durable";
     const auto ack = decode<ResultAck>(message.data);
     const auto made = ack ? made_.find(ack->token) : made_.end();
-    if (made != made_.end() && ack->verdict != Verdict::kLater) told_.insert(made->second);
+    if (made != made_.end() && ack->verdict != Verdict::kLater) told_[made->second] = last_ended_run();
   }
   if (message.subject.starts_with(user_->inbox())) {
     const auto answer = Json::parse(message.data, nullptr, false);
@@ -104,13 +105,26 @@ void Fleet::follow(const Outgoing& message, std::string_view from) {
   }
 }
 
-/// What a result told as there is known, whether a command waited for that result or not; unless the look for it says
+RunId Fleet::last_ended_run() {
+  for (const auto& run : must(store_->runs({}, kAllRuns))) {
+    if (run.finished_at) return run.id;
+  }
+  return {};
+}
+
+/// What a result told as there is known, whether a command waited for that result or not; unless a look since then says
 /// that it has not seen everything.
 Fleet::Fault Fleet::check_told() {
-  if (must(store_->runs({}, 1)).front().state != "complete") return std::nullopt;
+  const auto runs = must(store_->runs({}, kAllRuns));
+  const auto all_complete_since = [&](const RunId& last) {
+    const auto first = std::ranges::find(runs, last, &RunRow::id);
+    return std::all_of(runs.begin(), first, [](const RunRow& run) { return run.state == "complete"; });
+  };
   for (const auto& [type, things] : objects_.types()) {
     for (const auto& [id, object] : things) {
-      if (told_.contains(id) && !must(store_->one("cloud", type, id))) return "told as made and not known: " + id;
+      const auto told = told_.find(id);
+      if (told == told_.end() || must(store_->one("cloud", type, id))) continue;
+      if (all_complete_since(told->second)) return "told as made and not known: " + id;
     }
   }
   return std::nullopt;

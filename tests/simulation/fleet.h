@@ -85,6 +85,7 @@ class Fleet {
   void follow(const Outgoing& message, std::string_view from);  // an event
   [[nodiscard]] Fault check_change(const std::string& key, const Host& host);
   [[nodiscard]] Fault check_taken_along(const std::string& key, const std::string& type, const std::string& id);
+  [[nodiscard]] RunId last_ended_run();
   [[nodiscard]] Fault check_told();
   /// Gives things other ids in a world that stands still: each is known as what it was.
   [[nodiscard]] Fault check_renaming();
@@ -141,7 +142,7 @@ class Fleet {
   std::map<Token, std::vector<Bytes>> heard_parts_;  // of results that workers tell in parts
   std::map<Token, std::string> made_;                // native ids that workers have told as there after a change
   std::set<std::string> answered_;                   // commands that the user was told of
-  std::set<std::string> told_;                       // those of results that the coordinator has acknowledged
+  std::map<std::string, RunId> told_;                // those that were acknowledged, and the last run that had ended
   std::map<std::string, std::string> identities_;    // names of things of the cloud, by resource id
   std::map<std::string, std::string> resources_;     // and their resource ids; before the names, the target and a slash
   std::map<std::string, std::set<std::string>> hashes_told_;  // of what events have told, by resource id
