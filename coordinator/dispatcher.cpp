@@ -40,7 +40,9 @@ JobId Dispatcher::submit(JobSpec spec, TimePoint now, WallTime wall) {
 
 bool Dispatcher::leases(const JobId& job, const Token& token) const {
   const auto lease = leases_.find(token.value);
-  return (lease != leases_.end() && lease->second->id == job) || (MUSTER_MUTATION("any-token") && jobs_.contains(job));
+  const auto unheard = unheard_.find(token.value);
+  return (lease != leases_.end() && lease->second->id == job) ||
+         (unheard != unheard_.end() && unheard->second == job) || (MUSTER_MUTATION("any-token") && jobs_.contains(job));
 }
 
 bool Dispatcher::supersede(const JobId& job, JobResult result, Effects& effects) {

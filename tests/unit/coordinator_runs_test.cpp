@@ -128,6 +128,34 @@ TEST_CASE_METHOD(RunsFixture, "what waits for a target that will not be asked ho
         43);
 }
 
+TEST_CASE_METHOD(RunsFixture,
+                 "pages that take more than a second to come, in parts, are not asked for again and again") {
+  auto& worker = add_worker();
+  worker.on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation)) return {};
+    return FakeWorker::Silent{};
+  };
+  start();
+  for (int i = 0; i < 1000 && worker.asked<ListJob>().empty(); ++i) advance(Millis(20));
+  const auto asked = worker.asked<ListJob>();
+  REQUIRE_FALSE(asked.empty());
+  const auto& job = asked.front();
+  const auto reply_to = Subjects(config.prefix).reply("NS", worker.answers.back().coordinator, job.token);
+  worker.alive = false;  // the link is busy with what is below
+  advance(Millis(1'500));
+  const auto whole = encode(JobReply{job.fleet, job.id, job.token, worker.announcement.worker, job.attempt, 1,
+                                     JobResult(system.answer(job))});
+  worker.send_reply(job, reply_to, Part{0, 2, whole.substr(0, 8)});
+  advance(Millis(1'000));
+  worker.send_reply(job, reply_to, Part{1, 2, whole.substr(8)});
+  worker.alive = true;
+  worker.on_job = nullptr;
+  finish_runs();
+  CHECK(last_report()["state"] == "complete");
+  const auto lists = worker.asked<ListJob>();
+  CHECK(std::ranges::count_if(lists, [&](const Job& each) { return each.id == job.id; }) == 1);
+}
+
 TEST_CASE_METHOD(RunsFixture, "children of a type that the run does not look at go with their parent all the same") {
   start_discovered();
   events();
