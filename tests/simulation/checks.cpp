@@ -112,19 +112,26 @@ RunId Fleet::last_ended_run() {
   return {};
 }
 
-/// What a result told as there is known, whether a command waited for that result or not; unless a look since then says
+/// What a result told as there is known, whether a command waited for that result or not; unless a look for it says
 /// that it has not seen everything.
 Fleet::Fault Fleet::check_told() {
   const auto runs = must(store_->runs({}, kAllRuns));
-  const auto all_complete_since = [&](const RunId& last) {
-    const auto first = std::ranges::find(runs, last, &RunRow::id);
-    return std::all_of(runs.begin(), first, [](const RunRow& run) { return run.state == "complete"; });
+  if (runs.front().state != "complete") return std::nullopt;
+  const auto is_not_all = [](const RunRow& run, const std::string& type) {
+    const auto report = Json::parse(run.report);
+    return std::ranges::any_of(report.value("scans", Json::array()), [&](const Json& scan) {
+      return scan.at("target") == "cloud" && scan.at("type") == type && !scan.at("complete").get<bool>();
+    });
+  };
+  const auto looked_in_vain = [&](const RunId& since, const std::string& type) {
+    const auto end = std::ranges::find(runs, since, &RunRow::id);
+    return std::any_of(runs.begin(), end, [&](const RunRow& run) { return is_not_all(run, type); });
   };
   for (const auto& [type, things] : objects_.types()) {
     for (const auto& [id, object] : things) {
       const auto told = told_.find(id);
       if (told == told_.end() || must(store_->one("cloud", type, id))) continue;
-      if (all_complete_since(told->second)) return "told as made and not known: " + id;
+      if (!looked_in_vain(told->second, type)) return "told as made and not known: " + id;
     }
   }
   return std::nullopt;
