@@ -29,7 +29,7 @@ const std::vector<Mutation>& mutations() {
       {"intent-unwritten", "the intent of a change is written", {1}},
       {"publish-before-commit", "what waits for the commit is published after it", {1}},
       {"ack-before-commit", "a result is acknowledged when it is durable", {1}},
-      {"ack-of-part", "a result is acknowledged when all of it is there", {218}},
+      {"ack-of-part", "a result is acknowledged when all of it is there", {}},
       {"answer-before-commit", "what a user is promised is durable", {1}},
       // who may act, and when
       {"act-without-go", "a worker begins a change when it is told to", {1}},
