@@ -96,6 +96,17 @@ class Execution {
   void count_ended(std::size_t step, State state);
   void finish();
 
+  void submit_due(Work& work, TimePoint now);
+  static Priority priority_of(const Work& work);
+  void submit(Work& work, JobOperation operation, TimePoint now);
+  /// Not after the step's deadline: what is not over then is ended by what its last job says.
+  void go_on(Work& work, Phase phase, TimePoint now, Millis pause = Millis{0});
+  /// Of a forced cancel: nothing more is changed, and what may have been done is looked for.
+  void stop(Work& work, TimePoint now);
+  void begin_write(Work& work);
+  void end_write(Work& work);
+
+  // execution_inputs.cpp: what a step works with
   RowId row_of(const Work& work);
   /// Told as there, and not as gone since.
   [[nodiscard]] bool is_listed(RowId row) const;
@@ -107,16 +118,8 @@ class Execution {
   [[nodiscard]] std::optional<nlohmann::json> reference(const std::string& stack, const std::string& name,
                                                         const std::string& path);
   std::optional<Parent> parent_of(Work& work);
-
-  void submit_due(Work& work, TimePoint now);
-  static Priority priority_of(const Work& work);
-  void submit(Work& work, JobOperation operation, TimePoint now);
-  /// Not after the step's deadline: what is not over then is ended by what its last job says.
-  void go_on(Work& work, Phase phase, TimePoint now, Millis pause = Millis{0});
-  /// Of a forced cancel: nothing more is changed, and what may have been done is looked for.
-  void stop(Work& work, TimePoint now);
-  void begin_write(Work& work);
-  void end_write(Work& work);
+  /// Why nothing can be said of a step's row any more: it has left, or is another's, since it was planned for.
+  std::optional<Error> lost_row(const CommandStep& step);
 
   // execution_keys.cpp: creates whose outcome is not known
   void inherit_key(Work& work);
@@ -154,7 +157,6 @@ class Execution {
   void rename_replaced(RowId row);
   void updated(Work& work, const Item& item, TimePoint now);
   void gone(Work& work);
-  std::optional<Error> lost_row(const CommandStep& step);
   [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);
   static Error unconfirmed(const Work& work, const Error& why);
   void converge(Work& work, const nlohmann::json& there, TimePoint now);
