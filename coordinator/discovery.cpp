@@ -83,6 +83,7 @@ void Discovery::remove_target(TargetRow& row) {
   row.state = TargetState::kRemoved;
   must(s_.store.put_target(row));
   mark_stale(row);
+  if (active_) active_->outdate(row.id);
   s_.events.emit(row.ns, "target.changed", row.name,
                  JsonObject().text("target", row.name).text("is", "removed").take());
 }
@@ -105,10 +106,10 @@ void Discovery::apply_targets(const std::vector<TargetConfig>& targets, TimePoin
       row = rows.insert(rows.end(), std::move(made));
     }
     row->applied = true;
-    update_target(*row, config);
+    const bool look = update_target(*row, config) || !looked_at;
     auto& due = due_.try_emplace(row->name, TimePoint::max()).first->second;
     due = looked_at && config.discover ? std::min(due, next_look(*row, now)) : TimePoint::max();
-    if (!looked_at && config.discover) fresh.targets.push_back(config.name);
+    if (look && config.discover) fresh.targets.push_back(config.name);
   }
   if (!fresh.targets.empty()) queue(std::move(fresh), "apply");
 }
@@ -130,7 +131,7 @@ void Discovery::drop_targets(const std::vector<std::string>& names) {
   }
 }
 
-void Discovery::update_target(TargetRow& row, const TargetConfig& config) {
+bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   const bool known = !row.name.empty();
   const bool moved = known && (row.config != config.config || row.ns != config.ns || row.pool != config.pool);
   const bool back = row.state == TargetState::kRemoved;
@@ -150,10 +151,12 @@ void Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   if (moved && !changed) row.system.clear();
   must(s_.store.put_target(row));
   if (changed) mark_stale(row);
+  if (moved && active_) active_->outdate(row.id);
   if (changed || back || renamed) {
     const std::string_view is = changed ? "configuration changed" : renamed ? "renamed" : "back";
     s_.events.emit(row.ns, "target.changed", row.name, JsonObject().text("target", row.name).text("is", is).take());
   }
+  return moved && !changed;
 }
 
 void Discovery::rename_target(const std::string& was, const std::string& is) {
@@ -300,6 +303,7 @@ void Discovery::take(JobOutcome outcome) {
 
 void Discovery::tick(TimePoint now, Effects& effects) {
   if (active_) {
+    active_->give_up_outdated(effects);
     active_->advance(now);
     if (!active_->finished() && now >= active_->deadline()) {
       active_->abort(errc_name(Errc::kTimeout), "the run's deadline has come", effects);

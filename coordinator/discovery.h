@@ -48,7 +48,8 @@ class Discovery {
 
  private:
   void sync_targets();
-  void update_target(TargetRow& row, const TargetConfig& config);
+  /// Writes what is declared of it; whether that is to be looked at again for want of rows that might be another's.
+  bool update_target(TargetRow& row, const TargetConfig& config);
   void remove_target(TargetRow& row);
   /// What is declared on it, and under way there, goes by the new name.
   void rename_target(const std::string& was, const std::string& is);

@@ -72,10 +72,10 @@ void Dispatcher::cancel_jobs(std::uint64_t owner, TimePoint now, Effects& effect
   }
 }
 
-void Dispatcher::withdraw(std::uint64_t owner, Effects& effects) {
+void Dispatcher::withdraw(std::uint64_t owner, Effects& effects, const TargetId& target) {
   std::vector<JobId> ids;
   for (const auto& [id, record] : jobs_) {
-    if (record.spec.owner == owner) ids.push_back(id);
+    if (record.spec.owner == owner && (target.empty() || record.spec.target.id == target)) ids.push_back(id);
   }
   for (const auto& id : ids) {
     auto& record = jobs_.at(id);

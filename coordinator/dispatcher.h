@@ -87,8 +87,8 @@ class Dispatcher {
 
   /// A change is published with what waits for the next commit: its intent is written before.
   JobId submit(JobSpec spec, TimePoint now, WallTime wall);
-  /// Ends all jobs of an owner without an outcome; what runs is cancelled.
-  void withdraw(std::uint64_t owner, Effects& effects);
+  /// Ends all jobs of an owner, or those on one target, without an outcome; what runs is cancelled.
+  void withdraw(std::uint64_t owner, Effects& effects, const TargetId& target = {});
   /// What runs is told to stop, and ends with what its worker says; what waits ends at once.
   void cancel_jobs(std::uint64_t owner, TimePoint now, Effects& effects);
   /// Whether replies of this dispatch still count.

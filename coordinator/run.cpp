@@ -107,7 +107,7 @@ void Run::take_inspection(TargetRun& target, JobResult result) {
     target.target.plugin_filters = std::move(inspection->filters);
     target.types = std::move(inspection->types);
     target.target.inspected = true;
-    must(s_.store.put_target(target.target));
+    must(s_.store.note_target(target.target));
   } else {
     const auto* error = std::get_if<Error>(&result);
     const auto code = error != nullptr ? errc_name(error->code) : errc_name(Errc::kContract);
@@ -127,7 +127,7 @@ bool Run::accept_system(TargetRun& target, const std::string& system) {
   auto& row = target.target;
   if (!row.system.empty() && !system.empty() && row.system != system) {
     row.state = TargetState::kChanged;
-    must(s_.store.put_target(row));
+    must(s_.store.note_target(row));
     s_.events.emit(row.ns, "target.changed", row.name,
                    JsonObject().text("target", row.name).text("was", row.system).text("is", system).take());
     skip_target(target, "TARGET_CHANGED",
@@ -223,7 +223,7 @@ void Run::submit(JobSpec spec, Pending pending, TimePoint now) {
 
 bool Run::look_ahead(const JobOutcome& outcome, TimePoint now) {
   const auto pending = pending_.find(outcome.job);
-  if (pending == pending_.end() || finished_) return false;
+  if (pending == pending_.end() || finished_ || pending->second.target->outdated) return false;
   auto* page = std::get_if<Pending::Page>(&pending->second.what);
   const auto* listed = std::get_if<ListResult>(&outcome.result);
   if (page == nullptr || listed == nullptr || listed->next_page_token.empty()) return false;
@@ -243,6 +243,7 @@ void Run::take(JobOutcome outcome) {
   if (node.empty() || finished_) return;
   auto& pending = node.mapped();
   auto& target = *pending.target;
+  if (target.outdated) return;
   taking_ = outcome.job;
   position_ = pending.position;
   if (std::holds_alternative<Pending::Inspection>(pending.what)) {

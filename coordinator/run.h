@@ -57,6 +57,10 @@ class Run {
   void take(JobOutcome outcome);
   /// Submits what there is room for, and ends what can be ended.
   void advance(TimePoint now);
+  /// The target is another one from now on, or none: nothing more is taken of what was asked for here.
+  void outdate(const TargetId& target);
+  /// Ends what is open of such targets.
+  void give_up_outdated(Effects& effects);
   /// Gives up: what is open ends as incomplete, with this problem.
   void abort(std::string_view code, const std::string& why, Effects& effects);
 

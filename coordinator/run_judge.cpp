@@ -266,11 +266,7 @@ void Run::finish_scan(TargetRun& target, Scan& scan) {
   if (!target.rereads) vouch(target, scan);
   scan.row.last_run = row_.id;
   must(s_.store.put_scan(scan.row));
-  scan.index.clear();
-  scan.fresh = {};
-  scan.filtered = {};
-  scan.successors = {};
-  scan.phase = Scan::Phase::kDone;
+  scan.close();
 }
 
 /// What a scan that listed says of all its rows.
@@ -307,7 +303,7 @@ void Run::finish_target(TargetRun& target) {
                    JsonObject().text("target", row.name).text("run", row_.id.value).take());
   }
   row.last_run = row_.id;
-  must(s_.store.put_target(row));
+  must(s_.store.note_target(row));
 }
 
 void Run::finish() {
@@ -323,6 +319,27 @@ void Run::finish() {
   row_.report = report();
   must(s_.store.put_run(row_));
   s_.events.emit({}, "run.finished", row_.id.value, progress());  // the report itself has no bound that fits an event
+}
+
+void Run::outdate(const TargetId& id) {
+  for (auto& target : targets_) {
+    if (target->target.id == id && target->phase != TargetRun::Phase::kDone) target->outdated = true;
+  }
+}
+
+void Run::give_up_outdated(Effects& effects) {
+  for (auto& target : targets_) {
+    if (!target->outdated || target->phase == TargetRun::Phase::kDone) continue;
+    s_.dispatcher.withdraw(owner_, effects, target->target.id);
+    std::erase_if(pending_, [&](const auto& entry) { return entry.second.target == target.get(); });
+    target->skipped = true;
+    problem(*target, {}, "TARGET_CHANGED", "it was changed or removed while the run looked at it");
+    if (target->scans.empty() && target->manifest) make_scans(*target);
+    for (auto& scan : target->scans) {  // what is known of its rows has been written with the change
+      scan->close();
+    }
+    target->phase = TargetRun::Phase::kDone;
+  }
 }
 
 void Run::abort(std::string_view code, const std::string& why, Effects& effects) {

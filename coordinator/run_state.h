@@ -26,7 +26,8 @@ struct Run::TargetRun {
   std::vector<std::unique_ptr<Scan>> scans;       // parents before children
   std::unordered_set<RowId> left;                 // rows that left the list in this run
   std::vector<RowId> to_leave;                    // filtered rows, with what is below them once all is listed
-  bool skipped = false;                           // not looked at in this run
+  bool skipped = false;                           // not looked at in this run, or not to its end
+  bool outdated = false;                          // it has been declared anew since: what comes of it is not taken
 };
 
 /// What a job that was submitted is for.

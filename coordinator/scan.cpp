@@ -74,4 +74,12 @@ bool Scan::listed() const {
   return received() && successors.empty();
 }
 
+void Scan::close() {
+  index.clear();
+  fresh = {};
+  filtered = {};
+  successors = {};
+  phase = Phase::kDone;
+}
+
 }  // namespace muster

@@ -151,6 +151,8 @@ struct Scan {
   [[nodiscard]] bool received() const;
   /// All ids of this type are known and read.
   [[nodiscard]] bool listed() const;
+  /// Nothing more comes of it: what is only needed meanwhile is let go.
+  void close();
 };
 
 }  // namespace muster

@@ -103,6 +103,12 @@ Result<void> SqliteStore::put_target(const TargetRow& target) {
   return status();
 }
 
+Result<void> SqliteStore::note_target(const TargetRow& target) {
+  write(sql::note_target, target.id.value, target.system, target.state, to_json(target.plugin_filters).dump(),
+        target.inspected, target.reachable, target.last_run.value);
+  return status();
+}
+
 Result<ScanRow> SqliteStore::scan(const TargetId& target, std::string_view type) {
   auto found = scans_of(select(sql::select_scans, target.value, type));
   if (!found) return found.error();

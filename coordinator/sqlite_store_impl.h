@@ -54,6 +54,7 @@ class SqliteStore final : public Store {
   Result<std::vector<TargetRow>> targets() override;
   Result<std::optional<TargetRow>> target(std::string_view name) override;
   Result<void> put_target(const TargetRow& target) override;
+  Result<void> note_target(const TargetRow& target) override;
   Result<ScanRow> scan(const TargetId& target, std::string_view type) override;
   Result<std::vector<ScanRow>> scans(const TargetId& target) override;
   Result<void> put_scan(const ScanRow& scan) override;

@@ -231,8 +231,10 @@ class Store {
 
   // targets and scans
   virtual Result<std::vector<TargetRow>> targets() = 0;
-  virtual Result<std::optional<TargetRow>> target(std::string_view name) = 0;       // `resources` not filled
-  virtual Result<void> put_target(const TargetRow& target) = 0;                     // by id; all fields but `resources`
+  virtual Result<std::optional<TargetRow>> target(std::string_view name) = 0;  // `resources` not filled
+  virtual Result<void> put_target(const TargetRow& target) = 0;                // by id; all fields but `resources`
+  /// What a run learns of it, and nothing else: it may have been declared anew meanwhile.
+  virtual Result<void> note_target(const TargetRow& target) = 0;
   virtual Result<ScanRow> scan(const TargetId& target, std::string_view type) = 0;  // made when it is not there
   virtual Result<std::vector<ScanRow>> scans(const TargetId& target) = 0;
   virtual Result<void> put_scan(const ScanRow& scan) = 0;

@@ -30,6 +30,11 @@ SET name = excluded.name, ns = excluded.ns, pool = excluded.pool, config = exclu
     inspected = excluded.inspected, reachable = excluded.reachable, last_run = excluded.last_run,
     applied = excluded.applied;
 
+-- name: note_target
+UPDATE targets
+SET system = ?2, state = ?3, plugin_filters = ?4, inspected = ?5, reachable = ?6, last_run = ?7
+WHERE id = ?1;
+
 -- `?1` id of the target; `?2` type, empty: all
 -- name: select_scans
 SELECT s.row, t.id, s.type, s.stale, s.last_complete, s.last_run, s.filters, s.runs

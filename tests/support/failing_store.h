@@ -28,6 +28,7 @@ class FailingStore final : public Store {
   Result<std::vector<TargetRow>> targets() override { return store_->targets(); }
   Result<std::optional<TargetRow>> target(std::string_view name) override { return store_->target(name); }
   Result<void> put_target(const TargetRow& target) override { return write(store_->put_target(target)); }
+  Result<void> note_target(const TargetRow& target) override { return write(store_->note_target(target)); }
   Result<ScanRow> scan(const TargetId& target, std::string_view type) override { return store_->scan(target, type); }
   Result<std::vector<ScanRow>> scans(const TargetId& target) override { return store_->scans(target); }
   Result<void> put_scan(const ScanRow& scan) override { return write(store_->put_scan(scan)); }

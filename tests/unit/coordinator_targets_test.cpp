@@ -18,6 +18,9 @@ struct TargetsFixture : CommandsFixture {
     request["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}, {"discover", true}}});
     return request;
   }
+  static Json config_of(const std::string& zone) {
+    return {{"json", Json{{"zone", zone}}.dump()}, {"secrets", Json::array()}};
+  }
   std::string target_state() {
     const auto row = store->target("new").value();
     return !row ? "absent" : row->state == TargetState::kRemoved ? "removed" : "there";
@@ -102,4 +105,91 @@ TEST_CASE_METHOD(TargetsFixture, "a target of a file stays while something of an
   CHECK(apply(other)["state"] == "complete");
   settle();
   CHECK(target_state() == "removed");
+}
+
+namespace {
+
+/// A run over the target `new` that is under way: its listing has been asked for, and not answered.
+struct RunUnderWay : TargetsFixture {
+  RunUnderWay() {
+    start_discovered();
+    declare("a");
+    REQUIRE(apply(request)["state"] == "complete");
+    finish_runs();
+  }
+  void begin_run() {
+    worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+      if (job.target.name == "new" && std::holds_alternative<ListJob>(job.operation)) return FakeWorker::Hold{};
+      return {};
+    };
+    const auto before = lists();
+    id = api("discover", {{"targets", {"new"}}})["run"];
+    wait_until([&] { return lists() > before; });
+  }
+  Json end_run() {
+    worker().on_job = nullptr;
+    worker().release();
+    finish_runs();
+    return api("run", {{"run", id}});
+  }
+  std::ptrdiff_t lists() {
+    return std::ranges::count_if(worker().asked<ListJob>(), [](const Job& job) { return job.target.name == "new"; });
+  }
+  void declare(const std::string& zone) { request["targets"][0]["config"] = config_of(zone); }
+  TargetRow target() { return store->target("new").value().value(); }
+  std::string problem(const Json& report) { return report["problems"].at(0)["code"]; }
+
+  Json request = file();
+  std::string id;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(RunUnderWay, "a run takes nothing of a target that is declared anew meanwhile") {
+  begin_run();
+  declare("b");
+  api("apply", request);
+  const bool accepts = GENERATE(false, true);
+  if (accepts) api("targets-accept", {{"target", "new"}});
+  const auto report = end_run();
+  CHECK(report["state"] == "partial");
+  CHECK(problem(report) == "TARGET_CHANGED");
+  CHECK(target().config.json == config_of("b")["json"]);
+  CHECK(target().state == (accepts ? TargetState::kActive : TargetState::kChanged));
+  CHECK(api("resource", {{"target", "new"},
+                         {"type", "NS::Box"},
+                         {"native_id", row("NS::Box", "made-1", "new").native_id}})["state"] ==
+        (accepts ? "present" : "stale"));
+  if (accepts) CHECK(worker().jobs.back().target.config.json == target().config.json);
+}
+
+TEST_CASE_METHOD(RunUnderWay, "a target that leaves while a run looks at it does not come back") {
+  begin_run();
+  auto gone = request;
+  gone["mode"] = "destroy";
+  CHECK(apply(gone)["state"] == "complete");
+  CHECK(target_state() == "removed");
+  CHECK(problem(end_run()) == "TARGET_CHANGED");
+  CHECK(target_state() == "removed");
+}
+
+TEST_CASE_METHOD(RunUnderWay, "what is declared of a target stays when a run over it ends") {
+  begin_run();
+  request["targets"][0]["interval_ms"] = 7'000'000;
+  api("apply", request);
+  CHECK(end_run()["state"] == "complete");
+  CHECK(target().interval == Millis(7'000'000));
+}
+
+TEST_CASE_METHOD(TargetsFixture, "a target of which nothing is known is looked at once it is declared anew") {
+  start_discovered();
+  auto request = file();
+  request["stacks"][0]["resources"] = Json::array();
+  for (const auto* zone : {"a", "b"}) {
+    request["targets"][0]["config"] = config_of(zone);
+    api("apply", request);
+    finish_runs();
+  }
+  CHECK(looks() == 2);
+  CHECK(worker().jobs.back().target.config.json == store->target("new").value()->config.json);
 }
