@@ -9,6 +9,7 @@
 #include "coordinator/must.h"
 #include "schema/mutation.h"
 #include "schema/subjects.h"
+#include "schema/utf8.h"
 
 namespace muster {
 namespace {
@@ -18,6 +19,7 @@ using Json = nlohmann::json;
 constexpr Millis kProgressEvery{2000};
 constexpr Millis kOperationDeadline{60LL * 60'000};  // of a step, polling included
 constexpr Millis kRecover{3500};                     // what a worker still has will have been heard of
+constexpr std::size_t kMessageBytes = 4096;          // of what a step says
 constexpr std::size_t kMaxRunning = 2048;            // steps at once; the dispatcher bounds their jobs further
 
 bool is_over(std::string_view state) {
@@ -285,7 +287,7 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
   operation.step = index;
   operation.state = state_name(state);
   operation.code = code;
-  operation.message = message.substr(0, 4096);
+  operation.message = utf8_prefix(message, kMessageBytes);
   must(s_.store.put_operation(operation));
   count_ended(index, state);
   if (state == State::kDone) {

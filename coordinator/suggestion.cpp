@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "schema/utf8.h"
+
 namespace muster {
 namespace {
 
@@ -24,7 +26,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string shown(std::string_view text) {
   constexpr std::size_t kShown = 80;
-  return "`" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "..." : "") + "`";
+  return "`" + std::string(utf8_prefix(text, kShown)) + (text.size() > kShown ? "..." : "") + "`";
 }
 
 std::string suggestion(std::string_view word, const std::vector<std::string_view>& known) {

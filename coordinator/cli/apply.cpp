@@ -20,6 +20,7 @@
 #include "coordinator/cli/local_verbs.h"
 #include "coordinator/declaration_reader.h"
 #include "coordinator/target_forms.h"
+#include "schema/utf8.h"
 
 namespace muster::cli {
 namespace {
@@ -29,7 +30,7 @@ using std::chrono::steady_clock;
 constexpr std::size_t kPartBytes = 400 * 1024;  // of declarations in one request
 constexpr Millis kPoll{150};
 constexpr Millis kAwayAtMost{30'000};
-constexpr std::size_t kMaxValue = 100;  // characters of a value that a plan shows
+constexpr std::size_t kMaxValue = 100;  // bytes of a value that a plan shows
 
 constexpr std::array<std::string_view, 6> kActions{"create", "update", "replace", "delete", "adopt", "unchanged"};
 
@@ -233,7 +234,7 @@ std::vector<std::string> moved(const Json& basis, const Json& plan) {
 
 std::string short_value(const Json& value) {
   auto text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > kMaxValue) text = text.substr(0, kMaxValue) + "...";
+  if (text.size() > kMaxValue) text = std::string(utf8_prefix(text, kMaxValue)) + "...";
   return escape(text);
 }
 
