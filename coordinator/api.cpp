@@ -146,7 +146,16 @@ JsonText Api::answer(std::string_view verb, std::string_view body, Effects& effe
   }
   auto request = ApiRequest::parse(body);
   if (!request) return error_answer(errc_name(request.error().code), request.error().message, verb);
-  auto answer = (this->*known->handler)(*request, effects);
+  const auto before = p_.store.state();
+  Result<JsonText> answer = Error{Errc::kInternalFailure, {}, {}, 0};
+  try {
+    answer = (this->*known->handler)(*request, effects);
+  } catch (const StoreFailure&) {
+    throw;
+  } catch (const std::exception& failure) {  // a fault of ours that one request meets ends none of the others
+    answer = Error{Errc::kInternalFailure, std::string("this cannot be answered: ") + failure.what(), {}, 0};
+    if (p_.store.state() != before) throw StoreFailure(answer.error());  // half of it is written
+  }
   const auto* error = request->fault() ? &*request->fault() : answer ? nullptr : &answer.error();
   return error != nullptr ? error_answer(errc_name(error->code), error->message, verb) : std::move(*answer);
 }

@@ -1,8 +1,11 @@
 #include "coordinator/api_request.h"
 
+#include "coordinator/canonical.h"
+
 namespace muster {
 
 Result<ApiRequest> ApiRequest::parse(std::string_view body) {
+  if (nested_too_deep(body)) return Error{Errc::kInvalidRequest, "the request is nested too deep", {}, 0};
   auto json = body.empty() ? nlohmann::json::object() : nlohmann::json::parse(body, nullptr, false);
   if (!json.is_object()) return Error{Errc::kInvalidRequest, "the request is no JSON object", {}, 0};
   if (json.contains("api") && json["api"] != 1) {

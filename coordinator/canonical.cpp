@@ -7,7 +7,8 @@
 namespace muster {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxDepth = 64;     // of a scan
+constexpr int kMaxNesting = 512;  // of a parser
 
 /// One pass over the text; every member returns false at the first thing that is not canonical.
 class CanonicalScanner {
@@ -114,18 +115,31 @@ bool is_canonical_object(std::string_view text) {
   return CanonicalScanner(text).whole_object();
 }
 
-Result<JsonText> canonical_object(std::string_view text) {
-  // The parser recurses per level, so depth is bounded here, before it starts.
+bool nested_too_deep(std::string_view text) {
   int depth = 0;
-  auto limit_depth = [&depth](int, nlohmann::json::parse_event_t event, nlohmann::json&) {
-    using Event = nlohmann::json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) ++depth;
-    if (event == Event::object_end || event == Event::array_end) --depth;
-    if (depth > 8 * kMaxDepth) throw std::length_error("nested more than 512 levels deep");
-    return true;
-  };
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kMaxNesting) return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+Result<JsonText> canonical_object(std::string_view text) {
+  if (nested_too_deep(text)) {
+    return Error{Errc::kMalformed, "nested more than " + std::to_string(kMaxNesting) + " levels deep"};
+  }
   try {
-    const auto json = nlohmann::json::parse(text, limit_depth);
+    const auto json = nlohmann::json::parse(text);
     if (!json.is_object()) return Error{Errc::kMalformed, std::string("not an object but ") + json.type_name()};
     return json.dump();
   } catch (const std::exception& e) {  // the library reports bad text by exception; here it is an expected outcome

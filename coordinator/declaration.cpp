@@ -184,11 +184,12 @@ Result<DeclaredResource> declared_resource_from_json(const Json& json) {
   fields.word("on_drift", kOnDrift, r.on_drift);
   if (const auto* properties = fields.find("properties")) {
     const auto* const text = properties->get_ptr<const std::string*>();
-    const auto object = text == nullptr || is_canonical_object(*text) ? Json() : Json::parse(*text, nullptr, false);
-    if (text != nullptr && object.is_null()) {
+    if (text != nullptr && is_canonical_object(*text)) {
       r.properties = *text;
-    } else if (const auto& given = text == nullptr ? *properties : object; given.is_object()) {
-      r.properties = given.dump();
+    } else if (text == nullptr && properties->is_object()) {
+      r.properties = properties->dump();
+    } else if (auto object = canonical_object(text != nullptr ? *text : "")) {
+      r.properties = std::move(*object);
     } else {
       fields.blame("properties");
     }
@@ -197,6 +198,14 @@ Result<DeclaredResource> declared_resource_from_json(const Json& json) {
     auto hole = hole_from_json(value);
     hole ? r.holes.push_back(std::move(*hole)) : fields.blame("holes");
   });
+  if (!r.holes.empty() && !fields.fault()) {
+    const auto values = Json::parse(r.properties, nullptr, false);
+    const auto is_open = [&](const Hole& hole) {
+      const Json::json_pointer at(hole.pointer);
+      return values.contains(at) && values.at(at).is_null();
+    };
+    if (!std::ranges::all_of(r.holes, is_open)) fields.blame("holes");
+  }
   for (const auto* needed : {&r.name, &r.type, &r.target}) {
     if (needed->empty()) fields.blame("a resource without name, type or target");
   }

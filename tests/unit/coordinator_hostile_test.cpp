@@ -116,6 +116,27 @@ TEST_CASE_METHOD(HostileFixture, "a request of any depth is answered") {
   check_alive();
 }
 
+TEST_CASE_METHOD(HostileFixture, "a declaration that fits nothing is refused") {
+  start_discovered();
+  const Json name{{"name", "zz"}, {"Tags", Json::array({1})}};
+  const auto declared = [](const Json& properties, const std::string& pointer) {
+    const Json parts{{{"resource", "other"}, {"path", "name"}}};
+    Json resource{{"name", "a"}, {"type", "NS::Box"}, {"target", "t"}, {"properties", properties}};
+    if (!pointer.empty()) resource["holes"] = {{{"pointer", pointer}, {"parts", parts}}};
+    return Json{{"stacks", {{{"stack", "s"}, {"resources", {resource}}}}}};
+  };
+  for (const auto* pointer : {"/name/x", "/Tags/x", "/Tags/5", "/name", "/absent"}) {
+    for (const auto& properties : {name, Json(name.dump())}) {
+      CHECK(api("plan", declared(properties, pointer))["error"]["code"] == "INVALID_REQUEST");
+    }
+  }
+  for (const auto* text : {"null", "[]", "{", "7"}) {
+    CHECK(api("plan", declared(text, ""))["error"]["code"] == "INVALID_REQUEST");
+  }
+  CHECK(api("plan", declared(deep(R"({"x":)"), ""))["error"]["code"] == "INVALID_REQUEST");
+  check_alive();
+}
+
 // Hidden while it ends the process: a failure by stack overflow cannot be expected as others can.
 TEST_CASE_METHOD(HostileFixture, "a request whose api version is of any depth is answered") {
   start_discovered();
