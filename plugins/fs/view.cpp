@@ -36,6 +36,12 @@ Result<std::string> parse_root(std::string text) {
   return text;
 }
 
+/// Whether a path is the root, or of something below it.
+bool is_within_root(const Config& config, std::string_view path) {
+  return path == config.root_path() ||
+         (path.starts_with(config.root) && path.substr(config.root.size()).starts_with('/'));
+}
+
 /// The names that lead from the root to a native id; none for the root itself.
 Result<std::vector<std::string>> names_below(const Config& config, const std::string& native_id) {
   const auto path = percent_decode(native_id);
@@ -43,11 +49,10 @@ Result<std::vector<std::string>> names_below(const Config& config, const std::st
     return invalid_request(native_id + ": is not a path in its escaped form, which is " + escaped);
   }
   if (path == config.root_path()) return std::vector<std::string>{};
-  const std::string_view view = path;
-  if (view.substr(0, config.root.size()) != config.root || view.substr(config.root.size(), 1) != "/") {
+  if (!is_within_root(config, path)) {
     return invalid_request(native_id + ": is not below the target's root " + config.root_path());
   }
-  auto names = split(view.substr(config.root.size()));
+  auto names = split(std::string_view(path).substr(config.root.size()));
   if (!names) return invalid_request(native_id + ": " + names.error().message);
   const auto is_draft = [](const std::string& name) { return name.starts_with(kDraftPrefix); };
   if (std::any_of(names->begin(), names->end(), is_draft)) {
@@ -157,6 +162,10 @@ Result<Place> View::place_of(const std::string& native_id) const {
 Result<Resource> View::read(Kind kind, const std::string& native_id) {
   if (native_id == percent_encode(config_.root_path())) {
     return kind == Kind::kDirectory ? Result<Resource>(root()) : not_found();
+  }
+  const auto path = percent_decode(native_id);
+  if (!is_within_root(config_, path) && path.starts_with('/') && split(path)) {  // the target had another root before
+    return not_found(native_id + ": is not below the target's root " + config_.root_path());
   }
   const auto place = place_of(native_id);
   if (!place) return place.error();
