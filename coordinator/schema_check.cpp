@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "coordinator/schema_patterns.h"
 #include "coordinator/suggestion.h"
 
 // The library declares members that hide others.
@@ -125,8 +126,9 @@ Result<SchemaCheck> SchemaCheck::compile(const JsonText& text) {
   try {
     auto compiled = std::make_unique<Compiled>();
     valijson::SchemaParser parser;
+    compiled->source = schema;
+    drop_patterns(schema);
     parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), compiled->schema);
-    compiled->source = std::move(schema);
     return SchemaCheck(std::move(compiled));
   } catch (const std::exception& error) {  // how the library says that it is no schema
     return Error{Errc::kMalformed, std::string("the schema cannot be used: ") + error.what(), {}, 0};
@@ -134,6 +136,16 @@ Result<SchemaCheck> SchemaCheck::compile(const JsonText& text) {
 }
 
 std::vector<SchemaFault> SchemaCheck::faults(const Json& document, const std::vector<std::string>& unknown) const {
+  auto found = structure_faults(document, unknown);
+  for (auto& fault : pattern_faults(compiled_->source, document)) {
+    if (std::ranges::find(unknown, fault.pointer) == unknown.end()) found.push_back(std::move(fault));
+  }
+  return found;
+}
+
+/// All but what patterns say.
+std::vector<SchemaFault> SchemaCheck::structure_faults(const Json& document,
+                                                       const std::vector<std::string>& unknown) const {
   valijson::Validator validator;
   valijson::ValidationResults results;
   const valijson::adapters::NlohmannJsonAdapter adapter(document);

@@ -32,6 +32,8 @@ class SchemaCheck {
 
  private:
   struct Compiled;
+  [[nodiscard]] std::vector<SchemaFault> structure_faults(const nlohmann::json& document,
+                                                          const std::vector<std::string>& unknown) const;
   explicit SchemaCheck(std::unique_ptr<Compiled> compiled);
   std::unique_ptr<Compiled> compiled_;
 };

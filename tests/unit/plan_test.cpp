@@ -346,6 +346,9 @@ TEST_CASE("declarations come back from JSON as they were") {
   full.protect = true;
   full.replace = ReplaceOrder::kCreateFirst;
   full.on_drift = OnDrift::kRevert;
+  auto values = Json::parse(full.properties);
+  values["a/b"] = nullptr;
+  full.properties = values.dump();
   full.holes.push_back({"/a~1b", {{TextPart::Kind::kLiteral, "x-"}, {TextPart::Kind::kEnv, "E"}}});
   const Declaration declaration{"shop", {full, role("owner")}};
   CHECK(declaration_from_json(to_json(declaration)).value() == declaration);
@@ -398,6 +401,38 @@ TEST_CASE("declared properties are asked of their schemas, with examples where t
     const auto inside = messages(planned());
     REQUIRE(inside.size() == 2);
     CHECK_THAT(inside[0] + inside[1], Contains("/members/1") && Contains("did you mean `members`"));
+  }
+  SECTION("patterns") {
+    role_type.schema = R"({"type":"object","additionalProperties":false,"patternProperties":{"^x-":{"type":"string"}},
+        "properties":{"name":{"type":"string"},"code":{"type":"string","pattern":"^[a-z]+$"},
+        "word":{"type":"string","pattern":"^\\p{L}+$"},"ahead":{"type":"string","pattern":"^(?=a)b$"},
+        "either":{"oneOf":[{"pattern":"^a"},{"pattern":"^b"}]},"none":{"not":{"pattern":"^a"}},
+        "codes":{"type":"array","items":{"$ref":"#/properties/code"}}}})";
+    CHECK(wrong(role("good", {{"code", std::string(60'000, 'a')},
+                              {"word", "\u00e9t\u00e9"},
+                              {"x-note", "n"},
+                              {"codes", {"a", "b"}},
+                              {"either", "a"},
+                              {"none", "b"},
+                              {"ahead", "b"}}))
+              .empty());
+    const auto faults = wrong(role("bad", {{"code", "A1"}, {"word", "1"}, {"y-note", "n"}, {"codes", {"a", "1"}}}));
+    REQUIRE(faults.size() == 4);
+    CHECK(faults[0] == "bad: /code: `A1` does not match the pattern ^[a-z]+$");
+    CHECK(faults[1] == "bad: /codes/1: `1` does not match the pattern ^[a-z]+$");
+    CHECK_THAT(faults[2], Contains("/word"));
+    CHECK(faults[3] == "bad: unknown property `y-note`");
+    auto open = role("open", {{"code", nullptr}});
+    open.holes.push_back({"/code", {{TextPart::Kind::kResource, "owner", "oid"}}});
+    CHECK(messages(make_plan({"shop", {role("owner"), open}}, ApplyMode::kReconcile, world)).empty());
+  }
+  SECTION("a property of a long name that is not ASCII") {
+    std::string name = "x";
+    for (int i = 0; i < 100; ++i) name += "\u00e9";
+    role_type.schema = R"({"type":"object","additionalProperties":false,"properties":{"name":{"type":"string"}}})";
+    const auto faults = wrong(role("bad", {{name, 1}}));
+    REQUIRE(faults.size() == 1);
+    CHECK_NOTHROW(nlohmann::json(faults[0]).dump());
   }
   SECTION("a reference whose example is of another type") {
     auto user = role("user", {{"login", nullptr}});
