@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "coordinator/schema_patterns.h"
+#include "coordinator/canonical.h"
+#include "coordinator/schema_guard.h"
 #include "coordinator/suggestion.h"
+
+#define VALIJSON_USE_EXCEPTIONS 1  // else it ends the process at a schema that is none
 
 // The library declares members that hide others.
 #pragma GCC diagnostic push
@@ -120,14 +124,16 @@ SchemaCheck& SchemaCheck::operator=(SchemaCheck&&) noexcept = default;
 SchemaCheck::~SchemaCheck() = default;
 
 Result<SchemaCheck> SchemaCheck::compile(const JsonText& text) {
+  if (nested_too_deep(text)) return Error{Errc::kMalformed, "the schema is nested too deep", {}, 0};
   auto schema = Json::parse(text, nullptr, false);
   if (!schema.is_object()) return Error{Errc::kMalformed, "the schema is no JSON object", {}, 0};
+  if (auto endless = endless_reference(schema)) return Error{Errc::kMalformed, std::move(*endless), {}, 0};
   drop_read_only(schema);
   try {
     auto compiled = std::make_unique<Compiled>();
     valijson::SchemaParser parser;
     compiled->source = schema;
-    drop_patterns(schema);
+    drop_unbounded(schema);
     parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), compiled->schema);
     return SchemaCheck(std::move(compiled));
   } catch (const std::exception& error) {  // how the library says that it is no schema
@@ -137,20 +143,22 @@ Result<SchemaCheck> SchemaCheck::compile(const JsonText& text) {
 
 std::vector<SchemaFault> SchemaCheck::faults(const Json& document, const std::vector<std::string>& unknown) const {
   auto found = structure_faults(document, unknown);
-  for (auto& fault : pattern_faults(compiled_->source, document)) {
-    if (std::ranges::find(unknown, fault.pointer) == unknown.end()) found.push_back(std::move(fault));
-  }
+  std::ranges::move(guarded_faults(compiled_->source, document, unknown), std::back_inserter(found));
   return found;
 }
 
-/// All but what patterns say.
+/// What the library says.
 std::vector<SchemaFault> SchemaCheck::structure_faults(const Json& document,
                                                        const std::vector<std::string>& unknown) const {
   valijson::Validator validator;
   valijson::ValidationResults results;
   const valijson::adapters::NlohmannJsonAdapter adapter(document);
   std::vector<SchemaFault> found;
-  if (validator.validate(compiled_->schema, adapter, &results)) return found;
+  try {
+    if (validator.validate(compiled_->schema, adapter, &results)) return found;
+  } catch (const std::exception&) {  // the schema asks for what it cannot do: that is left to the plugin
+    return found;
+  }
   std::vector<std::string> undecided;  // places of which one of several schemas may hold
   bool any = false;
   for (valijson::ValidationResults::Error error; results.popError(error);) {

@@ -426,6 +426,41 @@ TEST_CASE("declared properties are asked of their schemas, with examples where t
     open.holes.push_back({"/code", {{TextPart::Kind::kResource, "owner", "oid"}}});
     CHECK(messages(make_plan({"shop", {role("owner"), open}}, ApplyMode::kReconcile, world)).empty());
   }
+  SECTION("schemas that cannot be used, or only in part") {
+    std::string deep = "{}";
+    for (int i = 0; i < 30'000; ++i) deep = R"({"not":)" + std::move(deep) + "}";
+    for (const std::string& odd : {
+             std::string(R"({"type":"strnig"})"),
+             std::string(R"({"type":"object","required":"yes"})"),
+             std::string(R"({"enum":"x"})"),
+             std::string(R"({"items":5})"),
+             std::string(R"({"properties":[1]})"),
+             std::string(R"({"properties":{"code":{"$ref":"#/$defs/none"}}})"),
+             std::string(R"({"properties":{"code":{"$ref":"file:///etc/passwd"}}})"),
+             std::string(R"({"$ref":"#"})"),
+             std::string(
+                 R"({"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"allOf":[{"$ref":"#/$defs/a"}]}}})"),
+             std::string(R"({"properties":{"code":{"multipleOf":0},"login":{"multipleOf":-1}}})"),
+             std::string(R"({"properties":{"code":{"pattern":"["}},"patternProperties":{"(":{}}})"),
+             deep,
+         }) {
+      INFO(odd.substr(0, 200));
+      role_type.schema = odd;
+      CHECK_NOTHROW(wrong(role("any", {{"code", 5}, {"login", std::numeric_limits<std::int64_t>::min()}})));
+    }
+    role_type.schema = R"({"properties":{"name":{},"below":{"$ref":"#"}},"additionalProperties":false})";
+    CHECK(wrong(role("tree", {{"below", {{"below", {{"name", "x"}}}}}})).empty());
+    CHECK(wrong(role("tree", {{"below", {{"below", {{"nam", "x"}}}}}})).size() == 1);
+  }
+  SECTION("elements that are the same") {
+    role_type.schema = R"({"properties":{"name":{},"codes":{"type":"array","uniqueItems":true}}})";
+    auto codes = Json::array();
+    for (int i = 0; i < 30'000; ++i) codes.push_back(i);
+    CHECK(wrong(role("all", {{"codes", codes}})).empty());
+    codes.push_back(7);
+    CHECK(wrong(role("all", {{"codes", codes}})) ==
+          std::vector<std::string>{"all: /codes: elements 7 and 30000 are the same"});
+  }
   SECTION("a property of a long name that is not ASCII") {
     std::string name = "x";
     for (int i = 0; i < 100; ++i) name += "\u00e9";

@@ -1,11 +1,13 @@
-#include "coordinator/schema_patterns.h"
+#include "coordinator/schema_guard.h"
 
 #include <re2/re2.h>
 
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -24,6 +26,56 @@ const Json* member(const Json& object, const char* name) {
   return found == object.end() ? nullptr : &*found;
 }
 
+/// What a reference into the schema itself means; null: nothing that is there.
+const Json* resolve(const Json& root, const Json& ref) {
+  const auto* const text = ref.get_ptr<const std::string*>();
+  if (text == nullptr || !text->starts_with('#')) return nullptr;
+  try {
+    const Json::json_pointer pointer(text->substr(1));
+    return root.contains(pointer) ? &root.at(pointer) : nullptr;
+  } catch (const Json::exception&) {  // no pointer
+    return nullptr;
+  }
+}
+
+/// Looks for a way from a schema to itself that asks only about the same value.
+class LoopSearch {
+ public:
+  explicit LoopSearch(const Json& root) : root_(root) {}
+
+  bool finds(const Json& node) {
+    if (!node.is_structured()) return false;
+    if (node.is_object() && loops(node)) return true;
+    return std::ranges::any_of(node, [&](const Json& inner) { return finds(inner); });
+  }
+
+ private:
+  bool loops(const Json& schema) {
+    if (!schema.is_object()) return false;
+    const auto [it, fresh] = seen_.try_emplace(&schema, false);
+    if (!fresh) return !it->second;  // on the way that leads here
+    bool found = false;
+    if (const auto* ref = member(schema, "$ref")) {
+      const auto* meant = resolve(root_, *ref);
+      found = meant != nullptr && loops(*meant);
+    }
+    for (const char* keyword : {"allOf", "anyOf", "oneOf", "dependencies"}) {
+      const auto* several = member(schema, keyword);
+      if (several == nullptr || !several->is_structured()) continue;
+      found = found || std::ranges::any_of(*several, [&](const Json& each) { return loops(each); });
+    }
+    for (const char* keyword : {"not", "if", "then", "else"}) {
+      const auto* one = member(schema, keyword);
+      found = found || (one != nullptr && loops(*one));
+    }
+    seen_[&schema] = true;
+    return found;
+  }
+
+  const Json& root_;
+  std::unordered_map<const Json*, bool> seen_;  // whether all that it leads to has been looked at
+};
+
 bool drop(Json& schema);
 
 bool drop_each(Json& schema, const char* keyword) {
@@ -38,7 +90,9 @@ bool drop_each(Json& schema, const char* keyword) {
 bool drop(Json& schema) {
   if (!schema.is_object()) return false;
   bool dropped = schema.contains("$ref");
-  for (const char* keyword : {"pattern", "format"}) dropped = schema.erase(keyword) > 0 || dropped;
+  for (const char* keyword : {"pattern", "format", "uniqueItems"}) dropped = schema.erase(keyword) > 0 || dropped;
+  const auto* const step = member(schema, "multipleOf");
+  if (step != nullptr && !(step->is_number() && *step > 0)) dropped = schema.erase("multipleOf") > 0;
   if (schema.erase("patternProperties") > 0) {
     schema.erase("additionalProperties");
     dropped = true;
@@ -67,19 +121,20 @@ bool drop(Json& schema) {
   return dropped;
 }
 
-class PatternWalk {
+class GuardedWalk {
  public:
-  explicit PatternWalk(const Json& root) : root_(root) {}
+  GuardedWalk(const Json& root, const std::vector<std::string>& unknown)
+      : root_(root), unknown_(unknown.begin(), unknown.end()) {}
 
   void look(const Json& schema, const Json& value, const Json::json_pointer& at, int depth = 0) {
     if (depth > kMaxDepth || !schema.is_object()) return;
-    if (const auto* ref = member(schema, "$ref"); ref != nullptr && ref->is_string()) {
-      if (const auto* meant = resolve(ref->get<std::string>())) look(*meant, value, at, depth + 1);
+    if (const auto* ref = member(schema, "$ref")) {
+      if (const auto* meant = resolve(root_, *ref)) look(*meant, value, at, depth + 1);
       return;
     }
     if (const auto* pattern = member(schema, "pattern"); pattern != nullptr && pattern->is_string()) {
       const auto* const text = value.get_ptr<const std::string*>();
-      if (text != nullptr && !matches(pattern->get<std::string>(), *text).value_or(true)) {
+      if (text != nullptr && is_known(at) && !matches(pattern->get<std::string>(), *text).value_or(true)) {
         found_.push_back({at.to_string(), shown(*text) + " does not match the pattern " + pattern->get<std::string>()});
       }
     }
@@ -115,6 +170,17 @@ class PatternWalk {
   }
 
   void look_at_elements(const Json& schema, const Json& value, const Json::json_pointer& at, int depth) {
+    if (const auto* unique = member(schema, "uniqueItems"); unique != nullptr && *unique == true) {
+      std::map<std::string, std::size_t> seen;
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        if (!is_known(at / i)) continue;
+        const auto [it, fresh] = seen.emplace(value[i].dump(-1, ' ', false, Json::error_handler_t::replace), i);
+        if (fresh) continue;
+        found_.push_back(
+            {at.to_string(), "elements " + std::to_string(it->second) + " and " + std::to_string(i) + " are the same"});
+        break;
+      }
+    }
     const auto* items = member(schema, "items");
     if (items == nullptr) return;
     for (std::size_t i = 0; i < value.size(); ++i) {
@@ -131,30 +197,30 @@ class PatternWalk {
     return re2::RE2::PartialMatch(text, *it->second);
   }
 
-  /// Of references into the schema itself.
-  [[nodiscard]] const Json* resolve(const std::string& ref) const {
-    if (!ref.starts_with('#')) return nullptr;
-    try {
-      const Json::json_pointer pointer(ref.substr(1));
-      return root_.contains(pointer) ? &root_.at(pointer) : nullptr;
-    } catch (const Json::exception&) {  // no pointer
-      return nullptr;
-    }
+  [[nodiscard]] bool is_known(const Json::json_pointer& at) const {
+    return unknown_.empty() || !unknown_.contains(at.to_string());
   }
 
   const Json& root_;
+  const std::set<std::string> unknown_;
   std::map<std::string, std::unique_ptr<const re2::RE2>> patterns_;
   std::vector<SchemaFault> found_;
 };
 
 }  // namespace
 
-void drop_patterns(Json& schema) {
+std::optional<std::string> endless_reference(const Json& schema) {
+  if (LoopSearch(schema).finds(schema)) return "the schema refers to itself without an end";
+  return std::nullopt;
+}
+
+void drop_unbounded(Json& schema) {
   drop(schema);
 }
 
-std::vector<SchemaFault> pattern_faults(const Json& schema, const Json& document) {
-  PatternWalk walk(schema);
+std::vector<SchemaFault> guarded_faults(const Json& schema, const Json& document,
+                                        const std::vector<std::string>& unknown) {
+  GuardedWalk walk(schema, unknown);
   walk.look(schema, document, Json::json_pointer());
   return walk.take();
 }
