@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -115,6 +116,7 @@ bool is_within(std::string_view pointer, std::string_view outer) {
 
 struct SchemaCheck::Compiled {
   Json source;
+  bool hidden_patterns = false;
   valijson::Schema schema;
 };
 
@@ -133,6 +135,7 @@ Result<SchemaCheck> SchemaCheck::compile(const JsonText& text) {
     auto compiled = std::make_unique<Compiled>();
     valijson::SchemaParser parser;
     compiled->source = schema;
+    compiled->hidden_patterns = has_hidden_patterns(schema);
     drop_unbounded(schema);
     parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), compiled->schema);
     return SchemaCheck(std::move(compiled));
@@ -143,7 +146,11 @@ Result<SchemaCheck> SchemaCheck::compile(const JsonText& text) {
 
 std::vector<SchemaFault> SchemaCheck::faults(const Json& document, const std::vector<std::string>& unknown) const {
   auto found = structure_faults(document, unknown);
-  std::ranges::move(guarded_faults(compiled_->source, document, unknown), std::back_inserter(found));
+  for (auto& fault : guarded_faults(compiled_->source, document, unknown)) {
+    if (std::ranges::find(found, fault.pointer, &SchemaFault::pointer) == found.end() || fault.pointer.empty()) {
+      found.push_back(std::move(fault));
+    }
+  }
   return found;
 }
 
@@ -155,7 +162,14 @@ std::vector<SchemaFault> SchemaCheck::structure_faults(const Json& document,
   const valijson::adapters::NlohmannJsonAdapter adapter(document);
   std::vector<SchemaFault> found;
   try {
-    if (validator.validate(compiled_->schema, adapter, &results)) return found;
+    std::optional<valijson::Schema> bound;
+    if (compiled_->hidden_patterns) {
+      auto schema = compiled_->source;
+      bind_patterns(schema, document);
+      drop_unbounded(schema);
+      valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), bound.emplace());
+    }
+    if (validator.validate(bound ? *bound : compiled_->schema, adapter, &results)) return found;
   } catch (const std::exception&) {  // the schema asks for what it cannot do: that is left to the plugin
     return found;
   }

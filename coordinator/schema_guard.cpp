@@ -3,6 +3,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <set>
@@ -20,6 +21,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kMaxDepth = 64;
+const std::set<std::string> kHidden{"anyOf",        "oneOf",    "not",           "if",    "then",       "else",
+                                    "dependencies", "contains", "propertyNames", "$defs", "definitions"};
 
 const Json* member(const Json& object, const char* name) {
   const auto found = object.is_object() ? object.find(name) : object.end();
@@ -76,49 +79,105 @@ class LoopSearch {
   std::unordered_map<const Json*, bool> seen_;  // whether all that it leads to has been looked at
 };
 
-bool drop(Json& schema);
+/// Takes out what is unbounded. What it allows afterwards is what it allowed, and more.
+class Loosening {
+ public:
+  /// `original`   the schema as it was, for references
+  explicit Loosening(const Json& original) : original_(original) {}
 
-bool drop_each(Json& schema, const char* keyword) {
-  bool dropped = false;
-  if (schema.contains(keyword) && schema[keyword].is_structured()) {
-    for (auto& inner : schema[keyword]) dropped = drop(inner) || dropped;
+  void drop(Json& schema) {
+    if (!schema.is_object()) return;
+    for (const char* keyword : {"pattern", "format", "uniqueItems"}) schema.erase(keyword);
+    if (const auto* step = member(schema, "multipleOf"); step != nullptr && !is_step(*step)) schema.erase("multipleOf");
+    if (schema.erase("patternProperties") > 0) schema.erase("additionalProperties");
+    // Where these allow more, the whole would allow less.
+    if (const auto* no = member(schema, "not"); no != nullptr && is_loosened(*no)) schema.erase("not");
+    if (const auto* condition = member(schema, "if"); condition != nullptr && is_loosened(*condition)) {
+      for (const char* keyword : {"if", "then", "else"}) schema.erase(keyword);
+    }
+    if (const auto* one = member(schema, "oneOf");
+        one != nullptr && std::ranges::any_of(*one, [&](const Json& each) { return is_loosened(each); })) {
+      schema["allOf"].push_back({{"anyOf", std::move(schema["oneOf"])}});
+      schema.erase("oneOf");
+    }
+    for (const char* keyword : kOfOne) {
+      if (schema.contains(keyword)) drop(schema[keyword]);
+    }
+    for (const char* keyword : kOfMany) {
+      if (!schema.contains(keyword) || !schema[keyword].is_structured()) continue;
+      for (auto& inner : schema[keyword]) drop(inner);
+    }
   }
-  return dropped;
+
+ private:
+  static constexpr std::array<const char*, 9> kOfOne{
+      "items", "additionalItems", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else"};
+  static constexpr std::array<const char*, 8> kOfMany{"items", "properties", "definitions", "$defs",
+                                                      "allOf", "anyOf",      "oneOf",       "dependencies"};
+
+  static bool is_step(const Json& value) { return value.is_number() && value > 0; }
+
+  /// Whether something is taken out of a schema, or of what it refers to.
+  bool is_loosened(const Json& schema) {
+    if (!schema.is_object()) return false;
+    const auto [it, fresh] = loosened_.try_emplace(&schema, false);
+    if (!fresh) return it->second;
+    const auto has = [&](const char* keyword) { return schema.contains(keyword); };
+    bool found = has("pattern") || has("format") || has("uniqueItems") || has("patternProperties") ||
+                 (has("multipleOf") && !is_step(schema["multipleOf"]));
+    if (const auto* ref = member(schema, "$ref")) {
+      const auto* meant = resolve(original_, *ref);
+      found = found || (meant != nullptr && is_loosened(*meant));
+    }
+    for (const char* keyword : kOfOne) found = found || (has(keyword) && is_loosened(schema[keyword]));
+    for (const char* keyword : kOfMany) {
+      if (!has(keyword) || !schema[keyword].is_structured()) continue;
+      found = found || std::ranges::any_of(schema[keyword], [&](const Json& inner) { return is_loosened(inner); });
+    }
+    return loosened_[&schema] = found;
+  }
+
+  const Json& original_;
+  std::unordered_map<const Json*, bool> loosened_;
+};
+
+bool contains_pattern(const Json& node) {
+  if (!node.is_structured()) return false;
+  if (const auto* pattern = member(node, "pattern"); pattern != nullptr && pattern->is_string()) return true;
+  return std::ranges::any_of(node, contains_pattern);
 }
 
-/// Whether something is left out now, or may be behind a reference, so that the schema allows more than it did.
-bool drop(Json& schema) {
-  if (!schema.is_object()) return false;
-  bool dropped = schema.contains("$ref");
-  for (const char* keyword : {"pattern", "format", "uniqueItems"}) dropped = schema.erase(keyword) > 0 || dropped;
-  const auto* const step = member(schema, "multipleOf");
-  if (step != nullptr && !(step->is_number() && *step > 0)) dropped = schema.erase("multipleOf") > 0;
-  if (schema.erase("patternProperties") > 0) {
-    schema.erase("additionalProperties");
-    dropped = true;
+/// The names of members and the texts in a document.
+void collect_texts(const Json& value, std::set<std::string>& texts) {
+  if (value.is_string()) texts.insert(value.get<std::string>());
+  if (value.is_object()) {
+    for (const auto& [name, inner] : value.items()) texts.insert(name);
   }
-  if (schema.contains("items") && schema["items"].is_array()) dropped = drop_each(schema, "items") || dropped;
-  for (const char* keyword : {"properties", "definitions", "$defs", "allOf", "anyOf"}) {
-    dropped = drop_each(schema, keyword) || dropped;
+  if (!value.is_structured()) return;
+  for (const auto& inner : value) collect_texts(inner, texts);
+}
+
+/// `hidden`   in what guarded_faults() does not look at
+void put_texts(Json& node, const std::set<std::string>& texts, bool hidden) {
+  if (!node.is_structured()) return;
+  if (node.is_object()) {
+    for (auto& [name, inner] : node.items()) put_texts(inner, texts, hidden || kHidden.contains(name));
+  } else {
+    for (auto& inner : node) put_texts(inner, texts, hidden);
   }
-  for (const char* keyword : {"items", "additionalItems", "additionalProperties", "contains", "propertyNames"}) {
-    if (schema.contains(keyword)) dropped = drop(schema[keyword]) || dropped;
+  if (!hidden) return;
+  const auto* pattern = member(node, "pattern");
+  if (pattern == nullptr || !pattern->is_string()) return;
+  const re2::RE2 regex(pattern->get<std::string>(), re2::RE2::Quiet);
+  node.erase("pattern");
+  if (!regex.ok()) return;
+  auto matching = Json::array();
+  for (const auto& text : texts) {
+    if (re2::RE2::PartialMatch(text, regex)) matching.push_back(text);
   }
-  // Of these, one that allows more would make the whole allow less.
-  for (const char* keyword : {"oneOf", "dependencies"}) {
-    if (!drop_each(schema, keyword)) continue;
-    schema.erase(keyword);
-    dropped = true;
-  }
-  if (schema.contains("not") && drop(schema["not"])) dropped = schema.erase("not") > 0;
-  const bool branches = schema.contains("if") && drop(schema["if"]);
-  for (const char* keyword : {"then", "else"}) {
-    if (schema.contains(keyword)) dropped = drop(schema[keyword]) || dropped;
-  }
-  if (branches) {
-    for (const char* keyword : {"if", "then", "else"}) dropped = schema.erase(keyword) > 0 || dropped;
-  }
-  return dropped;
+  auto either = Json::array({{{"not", {{"type", "string"}}}}});
+  if (!matching.empty()) either.push_back({{"enum", std::move(matching)}});
+  node["allOf"].push_back(Json{{"anyOf", std::move(either)}});
 }
 
 class GuardedWalk {
@@ -215,7 +274,22 @@ std::optional<std::string> endless_reference(const Json& schema) {
 }
 
 void drop_unbounded(Json& schema) {
-  drop(schema);
+  const auto original = schema;
+  Loosening(original).drop(schema);
+}
+
+bool has_hidden_patterns(const Json& schema) {
+  if (!schema.is_structured()) return false;
+  for (const auto& keyword : kHidden) {
+    if (const auto* inner = member(schema, keyword.c_str()); inner != nullptr && contains_pattern(*inner)) return true;
+  }
+  return std::ranges::any_of(schema, has_hidden_patterns);
+}
+
+void bind_patterns(Json& schema, const Json& document) {
+  std::set<std::string> texts;
+  collect_texts(document, texts);
+  put_texts(schema, texts, false);
 }
 
 std::vector<SchemaFault> guarded_faults(const Json& schema, const Json& document,

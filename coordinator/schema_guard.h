@@ -20,6 +20,11 @@ std::optional<std::string> endless_reference(const nlohmann::json& schema);
 /// elements), or not survive, and what cannot be judged without these. Formats are notes to people.
 void drop_unbounded(nlohmann::json& schema);
 
+/// Whether a pattern stands where a choice depends on it, or elsewhere where guarded_faults() does not look.
+bool has_hidden_patterns(const nlohmann::json& schema);
+/// Puts the texts of `document` that match in the place of each pattern: for this document, it says the same.
+void bind_patterns(nlohmann::json& schema, const nlohmann::json& document);
+
 /// What patterns and `uniqueItems` of `schema` say against `document`, in linear time: those of properties and of
 /// elements, at any depth, also behind references. A pattern that RE2 does not know is left to the plugin; nothing is
 /// said of what stands at `unknown`.

@@ -407,12 +407,14 @@ TEST_CASE("declared properties are asked of their schemas, with examples where t
         "properties":{"name":{"type":"string"},"code":{"type":"string","pattern":"^[a-z]+$"},
         "word":{"type":"string","pattern":"^\\p{L}+$"},"ahead":{"type":"string","pattern":"^(?=a)b$"},
         "either":{"oneOf":[{"pattern":"^a"},{"pattern":"^b"}]},"none":{"not":{"pattern":"^a"}},
-        "codes":{"type":"array","items":{"$ref":"#/properties/code"}}}})";
+        "codes":{"type":"array","items":{"$ref":"#/properties/code"}},
+        "level":{"anyOf":[{"type":"integer"},{"type":"string","pattern":"^(low|high)$"}]}}})";
     CHECK(wrong(role("good", {{"code", std::string(60'000, 'a')},
                               {"word", "\u00e9t\u00e9"},
                               {"x-note", "n"},
                               {"codes", {"a", "b"}},
                               {"either", "a"},
+                              {"level", "low"},
                               {"none", "b"},
                               {"ahead", "b"}}))
               .empty());
@@ -422,6 +424,9 @@ TEST_CASE("declared properties are asked of their schemas, with examples where t
     CHECK(faults[1] == "bad: /codes/1: `1` does not match the pattern ^[a-z]+$");
     CHECK_THAT(faults[2], Contains("/word"));
     CHECK(faults[3] == "bad: unknown property `y-note`");
+    CHECK_FALSE(wrong(role("bad", {{"level", "medium"}})).empty());
+    CHECK_FALSE(wrong(role("bad", {{"either", "c"}})).empty());
+    CHECK_FALSE(wrong(role("bad", {{"none", "a"}})).empty());
     auto open = role("open", {{"code", nullptr}});
     open.holes.push_back({"/code", {{TextPart::Kind::kResource, "owner", "oid"}}});
     CHECK(messages(make_plan({"shop", {role("owner"), open}}, ApplyMode::kReconcile, world)).empty());
