@@ -3,7 +3,6 @@
 #include <utility>
 
 #include <spdlog/logger.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 
 #include "coordinator/cli/command_line.h"
 #include "coordinator/cli/completion.h"
@@ -13,6 +12,7 @@
 #include "coordinator/cli/worker_command.h"
 #include "coordinator/cli/worker_folder.h"
 #include "schema/subjects.h"
+#include "worker_sdk/bus/stderr_log.h"
 
 namespace muster::cli {
 namespace {
@@ -34,16 +34,11 @@ void add_config_option(CLI::App& verb, std::string& file) {
 }
 
 std::shared_ptr<spdlog::logger> make_logger(const Session& session) {
-  const bool plain = session.env.count("NO_COLOR") > 0;
-  const auto mode = plain ? spdlog::color_mode::never : spdlog::color_mode::automatic;
-  auto log =
-      std::make_shared<spdlog::logger>("coordinator", std::make_shared<spdlog::sinks::stderr_color_sink_mt>(mode));
-  log->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %n %v", spdlog::pattern_time_type::utc);
-  log->set_level(session.common.verbose ? spdlog::level::debug
-                 : session.common.quiet ? spdlog::level::warn
-                                        : spdlog::level::info);
-  log->flush_on(spdlog::level::info);
-  return log;
+  return stderr_log("coordinator",
+                    session.common.verbose ? spdlog::level::debug
+                    : session.common.quiet ? spdlog::level::warn
+                                           : spdlog::level::info,
+                    session.env.count("NO_COLOR") > 0);
 }
 
 int run_coordinator(Session& session) {

@@ -1,6 +1,5 @@
 #include <sodium.h>
 #include <spdlog/logger.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include "muster/worker.h"
 #include "stop_signals.h"
 #include "worker_core.h"
+#include "worker_sdk/bus/stderr_log.h"
 
 namespace muster {
 namespace {
@@ -27,18 +27,6 @@ constexpr Millis kDrainLimit{9500};  // the promise is 10 s
 constexpr Millis kConnectAgain{1000};
 constexpr Millis kCloseTimeout{1000};
 constexpr std::chrono::seconds kExitLimit{2};  // for destructors and threads of the plugin
-
-std::shared_ptr<spdlog::logger> make_logger(const std::string& name, spdlog::level::level_enum level) {
-  const char* no_color = std::getenv("NO_COLOR");
-  const bool plain = no_color != nullptr && *no_color != '\0';
-  auto log =
-      std::make_shared<spdlog::logger>(name, std::make_shared<spdlog::sinks::stderr_color_sink_mt>(
-                                                 plain ? spdlog::color_mode::never : spdlog::color_mode::automatic));
-  log->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %n %v", spdlog::pattern_time_type::utc);
-  log->set_level(level);
-  log->flush_on(level);
-  return log;
-}
 
 /// Connects, trying again while the server is not there. Null: a signal came, or there is no use in trying.
 std::unique_ptr<NatsBus> connect(const NatsOptions& options, const StopSignals& signals,
@@ -160,7 +148,9 @@ int Worker::run(int argc, char** argv) {
     dup2(STDERR_FILENO, STDOUT_FILENO);  // whatever plugin code prints goes where the log goes
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     std::signal(SIGPIPE, SIG_IGN);
-    const int status = serve(*this, options, make_logger(info().name, options.log_level));
+    const char* no_color = std::getenv("NO_COLOR");
+    const bool plain = no_color != nullptr && *no_color != '\0';
+    const int status = serve(*this, options, stderr_log(info().name, options.log_level, plain));
     end_process_within(kExitLimit, status);
     nats_library_close();
     return status;

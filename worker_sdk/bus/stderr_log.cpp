@@ -1,0 +1,47 @@
+#include "worker_sdk/bus/stderr_log.h"
+
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace muster {
+namespace {
+
+/// The entry's text, with control characters as escapes.
+class OneLine final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& line, const std::tm&, spdlog::memory_buf_t& out) override {
+    for (const char c : std::string_view(line.payload.data(), line.payload.size())) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte >= 0x20 && byte != 0x7f) {
+        out.push_back(c);
+        continue;
+      }
+      constexpr std::string_view kHex = "0123456789abcdef";
+      const std::array<char, 4> escaped{'\\', 'x', kHex[byte >> 4U], kHex[byte & 15U]};
+      c == '\n' ? out.append(std::string_view("\\n")) : out.append(escaped);
+    }
+  }
+  [[nodiscard]] std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<OneLine>();
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<spdlog::logger> stderr_log(const std::string& name, spdlog::level::level_enum level, bool plain) {
+  const auto mode = plain ? spdlog::color_mode::never : spdlog::color_mode::automatic;
+  auto log = std::make_shared<spdlog::logger>(name, std::make_shared<spdlog::sinks::stderr_color_sink_mt>(mode));
+  auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
+  formatter->add_flag<OneLine>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %n %*");
+  log->set_formatter(std::move(formatter));
+  log->set_level(level);
+  log->flush_on(level);
+  return log;
+}
+
+}  // namespace muster
