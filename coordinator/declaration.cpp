@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -116,6 +117,43 @@ std::set<std::string> DeclaredResource::needs() const {
     }
   }
   return names;
+}
+
+std::vector<std::string> cycle_of(const std::vector<DeclaredResource>& resources) {
+  std::map<std::string_view, std::set<std::string>> open;  // names that come first, of what is on no way out yet
+  for (const auto& resource : resources) open.emplace(resource.name, resource.needs());
+  for (auto& [name, needs] : open) std::erase_if(needs, [&](const auto& need) { return !open.contains(need); });
+  std::map<std::string_view, std::vector<std::string_view>> users;
+  std::vector<std::string_view> ready;
+  for (const auto& [name, needs] : open) {
+    for (const auto& need : needs) users[need].push_back(name);
+    if (needs.empty()) ready.push_back(name);
+  }
+  while (!ready.empty()) {
+    const auto name = ready.back();
+    ready.pop_back();
+    for (const auto user : users[name]) {
+      auto& needs = open.at(user);
+      needs.erase(std::string(name));
+      if (needs.empty()) ready.push_back(user);
+    }
+    open.erase(name);
+  }
+  if (open.empty()) return {};
+  std::vector<std::string> path;
+  for (std::string at(open.begin()->first); std::ranges::find(path, at) == path.end(); at = *open.at(at).begin()) {
+    path.push_back(at);
+  }
+  const auto again = *open.at(path.back()).begin();
+  path.erase(path.begin(), std::ranges::find(path, again));
+  path.push_back(again);
+  return path;
+}
+
+std::string cycle_text(const std::vector<std::string>& cycle) {
+  std::string text;
+  for (const auto& name : cycle) text += (text.empty() ? "" : " -> ") + name;
+  return text;
 }
 
 std::string_view on_drift_name(OnDrift value) {

@@ -66,6 +66,11 @@ struct Declaration {
   bool operator==(const Declaration&) const = default;
 };
 
+/// Names along a cycle of needs, the first one again at the end; empty: there is none.
+std::vector<std::string> cycle_of(const std::vector<DeclaredResource>& resources);
+/// `a -> b -> a`.
+std::string cycle_text(const std::vector<std::string>& cycle);
+
 /// As it travels in requests and is kept in the store.
 /// errors   kMalformed: not such an object, with the field
 nlohmann::json to_json(const Declaration& declaration);

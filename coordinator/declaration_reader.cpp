@@ -38,6 +38,15 @@ class DeclarationReader {
       result_.mistakes.push_back(
           {use.file, use.line, use.column, "no resource is named " + shown(use.name) + " in stack " + use.stack});
     }
+    for (const auto& stack : result_.stacks) {
+      const auto cycle = cycle_of(stack.resources);
+      if (cycle.empty()) continue;
+      const auto use = std::ranges::find_if(uses_, [&](const Use& one) {
+        return one.stack == stack.stack && one.name == cycle[1] && stack.resources[one.by].name == cycle[0];
+      });
+      const auto at = use == uses_.end() ? Use{} : *use;
+      result_.mistakes.push_back({at.file, at.line, at.column, "the references make a cycle: " + cycle_text(cycle)});
+    }
   }
 
  private:
@@ -45,6 +54,7 @@ class DeclarationReader {
   struct Use {
     std::string stack, name, file;
     int line = 0, column = 0;
+    std::size_t by = 0;  // index of the stack's resource that it stands in
   };
 
   void document(const YamlNode& root) {
@@ -152,7 +162,7 @@ class DeclarationReader {
   }
 
   void use(const Declaration& stack, const std::string& name, const YamlNode& at) {
-    uses_.push_back({stack.stack, name, file_, at.line, at.column});
+    uses_.push_back({stack.stack, name, file_, at.line, at.column, stack.resources.size()});
   }
 
   DeclarationResult& result_;

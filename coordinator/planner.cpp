@@ -89,7 +89,10 @@ class Planner {
         if (--nodes_[dependent].open == 0) ready.push_back(dependent);
       }
     }
-    if (planned < nodes_.size()) mistake({}, "the references make a cycle: " + cycle());
+    if (planned < nodes_.size()) {
+      const auto cycle = cycle_of(declaration_.resources);
+      mistake(cycle.front(), "the references make a cycle: " + cycle_text(cycle));
+    }
     return planned == nodes_.size();
   }
 
@@ -197,24 +200,6 @@ class Planner {
   }
 
   /// One of the cycles, as `a -> b -> a`.
-  [[nodiscard]] std::string cycle() const {
-    std::size_t at = 0;
-    while (nodes_[at].open == 0) ++at;
-    std::vector<std::size_t> path;
-    while (std::ranges::find(path, at) == path.end()) {
-      path.push_back(at);
-      for (const auto& need : nodes_[at].needs) {
-        const auto next = by_name_.at(need);
-        if (nodes_[next].open == 0) continue;
-        at = next;
-        break;
-      }
-    }
-    std::string text;
-    for (auto it = std::ranges::find(path, at); it != path.end(); ++it) text += nodes_[*it].resource->name + " -> ";
-    return text + nodes_[at].resource->name;
-  }
-
   void plan_one(Node& node, std::size_t index) {
     const auto& resource = *node.resource;
     const auto& rules = *rules_of(resource.type);

@@ -90,23 +90,37 @@ std::optional<Wanted> read_files(Screen& screen, const ApplyOptions& options,
 
 std::optional<Wanted> read_plan(Screen& screen, const std::string& file) {
   const auto text = read_file(file);
-  const auto saved = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
-  if (!saved.is_object() || saved.value("muster_plan", 0) != 1) {
-    screen.err << "muster: " << escape(file) << ": "
-               << (text ? "not a plan that `muster apply --plan-out` saved" : text.error().message) << std::endl;
+  const auto refuse = [&](const std::string& why) {
+    screen.err << "muster: " << escape(file) << ": " << escape(why) << std::endl;
     return std::nullopt;
+  };
+  if (!text) return refuse(text.error().message);
+  try {
+    const auto saved = nlohmann::json::parse(*text);
+    if (saved.at("muster_plan") != 1) return refuse("a plan that another version of `muster apply --plan-out` saved");
+    Wanted wanted;
+    for (const auto& stack : saved.at("stacks")) {
+      wanted.names.insert(stack.at("stack"));
+      wanted.stacks.push_back(stack.dump());
+    }
+    for (const auto& target : saved.at("targets")) wanted.targets.push_back(target);
+    wanted.basis = Json::parse(saved.at("basis").dump());
+    if (!wanted.basis.is_array()) return refuse("not a plan that `muster apply --plan-out` saved");
+    wanted.mode = saved.at("mode");
+    wanted.only = saved.at("only").get<std::vector<std::string>>();
+    wanted.exclude = saved.at("exclude").get<std::vector<std::string>>();
+    return wanted;
+  } catch (const nlohmann::json::exception&) {
+    return refuse("not a plan that `muster apply --plan-out` saved");
   }
-  Wanted wanted;
-  for (const auto& stack : saved.at("stacks")) {
-    wanted.names.insert(stack.at("stack"));
-    wanted.stacks.push_back(stack.dump());
-  }
-  for (const auto& target : saved.at("targets")) wanted.targets.push_back(target);
-  wanted.basis = Json::parse(saved.at("basis").dump());
-  wanted.mode = saved.at("mode");
-  wanted.only = saved.at("only").get<std::vector<std::string>>();
-  wanted.exclude = saved.at("exclude").get<std::vector<std::string>>();
-  return wanted;
+}
+
+/// As a step's, of a stack without a name.
+Json basis_of_target(const Json& target) {
+  return {{"stack", ""},
+          {"name", "target " + field(target, "target")},
+          {"action", target.at("action")},
+          {"hash", target.at("hash")}};
 }
 
 /// Readable for the owner alone: declared values may be nobody else's business.
@@ -125,6 +139,9 @@ bool save_plan(Screen& screen, const std::string& file, const Wanted& wanted, co
                               {"name", step.at("name")},
                               {"action", step.at("action")},
                               {"hash", step.at("hash")}});
+  }
+  for (const Json& target : plan.value("targets", Json::array())) {
+    saved["basis"].push_back(nlohmann::json(basis_of_target(target)));
   }
   const auto text = saved.dump() + "\n";
   const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -205,26 +222,35 @@ Result<void> refresh(Client& client, Screen& screen, const Wanted& wanted, const
   return {};
 }
 
+std::string place_of(const Json& step) {
+  const auto stack = field(step, "stack");
+  return (stack.empty() ? "" : stack + "/") + field(step, "name");
+}
+
 /// Where a plan differs from the one that was saved; empty: nowhere.
 std::vector<std::string> moved(const Json& basis, const Json& plan) {
   std::map<std::string, Json> old;
-  for (const Json& step : basis) old[field(step, "stack") + "/" + field(step, "name")] = step;
+  for (const Json& step : basis) old[place_of(step)] = step;
   std::vector<std::string> said;
-  for (const Json& step : plan.at("steps")) {
-    if (!step.contains("hash")) continue;
-    const auto where = field(step, "stack") + "/" + field(step, "name");
+  const auto compare = [&](const Json& step) {
+    const auto where = place_of(step);
     const auto it = old.find(where);
     if (it == old.end()) {
       said.push_back(where + ": would need " + field(step, "action") + " now");
-      continue;
+      return;
     }
     if (field(it->second, "action") != field(step, "action")) {
       said.push_back(where + ": was planned as " + field(it->second, "action") + ", and would be " +
                      field(step, "action") + " now");
     } else if (field(it->second, "hash") != field(step, "hash")) {
-      said.push_back(where + ": differs in other ways than when it was planned: " + step.at("patch").dump());
+      said.push_back(where +
+                     ": differs in other ways than when it was planned: " + step.value("patch", Json::array()).dump());
     }
     old.erase(it);
+  };
+  for (const Json& target : plan.value("targets", Json::array())) compare(basis_of_target(target));
+  for (const Json& step : plan.at("steps")) {
+    if (step.contains("hash")) compare(step);
   }
   for (const auto& [where, step] : old) {
     said.push_back(where + ": was planned as " + field(step, "action") + ", and needs nothing now");
@@ -265,14 +291,23 @@ std::string summary_line(const Json& summary) {
   return line.empty() ? "nothing" : line;
 }
 
+void show_action(const Screen& screen, std::ostream& out, const std::string& action) {
+  const auto colour = screen.colour ? colour_of_action(action) : std::string_view();
+  out << colour << sign_of(action) << " " << action << (colour.empty() ? "" : "\x1b[0m") << " ";
+}
+
 void show_plan(Screen& screen, std::ostream& out, const Json& plan) {
+  for (const Json& target : plan.value("targets", Json::array())) {
+    show_action(screen, out, field(target, "action"));
+    out << "target " << escape(field(target, "target")) << "  " << escape(field(target, "namespace"));
+    if (const auto reason = field(target, "reason"); !reason.empty()) out << "  (" << escape(reason) << ")";
+    out << '\n';
+  }
   for (const Json& step : plan.at("steps")) {
     const auto action = field(step, "action");
     if (action == "unchanged") continue;
-    const auto colour = screen.colour ? colour_of_action(action) : std::string_view();
-    out << colour << sign_of(action) << " " << action << (colour.empty() ? "" : "\x1b[0m") << " "
-        << escape(field(step, "stack") + "/" + field(step, "name")) << "  " << escape(field(step, "type")) << " on "
-        << escape(field(step, "target"));
+    show_action(screen, out, action);
+    out << escape(place_of(step)) << "  " << escape(field(step, "type")) << " on " << escape(field(step, "target"));
     if (const auto id = field(step, "native_id"); !id.empty()) out << "  " << escape(id);
     if (const auto reason = field(step, "reason"); !reason.empty()) out << "  (" << escape(reason) << ")";
     out << '\n';
@@ -283,13 +318,19 @@ void show_plan(Screen& screen, std::ostream& out, const Json& plan) {
       out << '\n';
     }
   }
-  out << "plan: " << summary_line(plan.at("summary")) << '\n';
+  const auto targets = plan.value("targets", Json::array()).size();
+  const auto steps = summary_line(plan.at("summary"));
+  out << "plan: ";
+  if (targets > 0) out << targets << (targets == 1 ? " target" : " targets") << (steps == "nothing" ? "\n" : ", ");
+  if (targets == 0 || steps != "nothing") out << steps << '\n';
 }
 
 Json shown_plan(const Json& plan) {
   Json steps = plan.at("steps");
   for (auto& step : steps) step.erase("hash");
-  return {{"summary", plan.at("summary")}, {"steps", std::move(steps)}};
+  Json targets = plan.value("targets", Json::array());
+  for (auto& target : targets) target.erase("hash");
+  return {{"summary", plan.at("summary")}, {"targets", std::move(targets)}, {"steps", std::move(steps)}};
 }
 
 bool ended(const Json& command) {
@@ -304,6 +345,7 @@ std::string progress_line(const Json& command) {
   line += fmt::format(": {} done, {} running, {} waiting", count("done"), count("running"), count("pending"));
   if (const auto failed = count("failed") + count("blocked"); failed > 0)
     line += fmt::format(", {} failed or blocked", failed);
+  if (const auto waiting = field(progress, "waiting"); !waiting.empty()) line += "; " + escape(waiting);
   return line;
 }
 
@@ -475,6 +517,7 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
     return 0;
   }
   const bool changes =
+      !plan->value("targets", Json::array()).empty() ||
       std::ranges::any_of(plan->at("steps"), [](const Json& step) { return field(step, "action") != "unchanged"; });
   if (!options.yes && changes) {
     screen.out << std::flush;

@@ -186,6 +186,37 @@ std::vector<std::string> NatsClient::heard(Millis longest) {
   return std::exchange(events_, {});
 }
 
+Result<void> LateClient::connect() {
+  if (client_) return {};
+  auto connected = connect_();
+  if (!connected) return connected.error();
+  client_ = std::move(*connected);
+  return {};
+}
+
+Result<std::string> LateClient::ask(std::string_view verb, Json request) {
+  if (auto connected = connect(); !connected) return connected.error();
+  return client_->ask(verb, std::move(request));
+}
+
+Result<std::string> LateClient::ask_text(std::string_view verb, std::string request) {
+  if (auto connected = connect(); !connected) return connected.error();
+  return client_->ask_text(verb, std::move(request));
+}
+
+void LateClient::ask_ahead(std::string_view verb, const Json& request) {
+  if (client_) client_->ask_ahead(verb, request);
+}
+
+Result<void> LateClient::listen() {
+  if (auto connected = connect(); !connected) return connected;
+  return client_->listen();
+}
+
+std::vector<std::string> LateClient::heard(Millis longest) {
+  return client_ ? client_->heard(longest) : std::vector<std::string>();
+}
+
 Result<Page> parse_page(const std::string& answer) {
   // The items are passed on as they came: parsing and writing them anew would cost ten times as much and could change
   // numbers that have no room in a double.

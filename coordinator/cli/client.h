@@ -71,6 +71,25 @@ class NatsClient final : public Client {
   std::vector<std::string> events_;
 };
 
+/// A Client that connects when it is first needed: what is wrong with what a user wrote is said without a fleet.
+class LateClient final : public Client {
+ public:
+  using Connect = std::function<Result<std::unique_ptr<Client>>()>;
+  explicit LateClient(Connect connect) : connect_(std::move(connect)) {}
+
+  Result<std::string> ask(std::string_view verb, Json request) override;
+  Result<std::string> ask_text(std::string_view verb, std::string request) override;
+  void ask_ahead(std::string_view verb, const Json& request) override;
+  Result<void> listen() override;
+  std::vector<std::string> heard(Millis longest) override;
+
+ private:
+  Result<void> connect();
+
+  Connect connect_;
+  std::unique_ptr<Client> client_;
+};
+
 /// One page of a list as the API answers it. The items are the coordinator's own bytes.
 struct Page {
   std::vector<std::string> items;

@@ -10,6 +10,7 @@
 #include "coordinator/cli/command_line.h"
 #include "coordinator/cli/local_verbs.h"
 #include "coordinator/cli/verbs.h"
+#include "coordinator/event_log.h"
 
 namespace muster::cli {
 namespace {
@@ -32,6 +33,14 @@ class Interrupts {
 using FleetAction = std::function<int(Client&, Screen&)>;
 
 /// An action that needs a connection to the fleet.
+/// What is wrong with it; empty: nothing.
+std::string not_a_time(const std::string& text) {
+  const auto time = parse_rfc3339(text);
+  return time ? std::string() : time.error().message;
+}
+
+const CLI::Validator kTime(not_a_time, "");
+
 Action with_fleet(FleetAction use) {
   return [use = std::move(use)](Session& session) {
     ConfigResult settings = settle(session.common.flags, session.env);
@@ -40,10 +49,13 @@ Action with_fleet(FleetAction use) {
     auto log = std::make_shared<spdlog::logger>("muster");
     if (session.common.verbose) log->sinks().push_back(std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     settings.config.nats.name = "muster command line";
-    const auto client =
-        NatsClient::connect(settings.config.nats, settings.config.prefix, *parse_duration(session.common.timeout), log);
-    if (!client) return report(session.screen, client.error());
-    return use(**client, session.screen);
+    LateClient client([&]() -> Result<std::unique_ptr<Client>> {
+      auto connected = NatsClient::connect(settings.config.nats, settings.config.prefix,
+                                           *parse_duration(session.common.timeout), log);
+      if (!connected) return connected.error();
+      return std::unique_ptr<Client>(std::move(*connected));
+    });
+    return use(client, session.screen);
   };
 }
 
@@ -67,20 +79,21 @@ void declare_inventory(CommandLine& line) {
         verb.add_option("--limit", options->limit, "at most so many")->check(kAtLeastOne)->type_name("N");
         return with_fleet([options](Client& client, Screen& screen) { return resources(client, screen, *options); });
       });
-  line.verb(line.app, "resource", "show one resource", "muster resource etc/FS::File//etc/hostname --history",
-            [](CLI::App& verb) {
-              struct Options {
-                std::string which, at;
-                bool history = false;
-              };
-              const auto options = std::make_shared<Options>();
-              verb.add_option("id", options->which, "ID, or TARGET/TYPE/NATIVE-ID")->required();
-              verb.add_flag("--history", options->history, "with all its changes");
-              verb.add_option("--at", options->at, "as it was at that time (RFC 3339)")->type_name("TIME");
-              return with_fleet([options](Client& client, Screen& screen) {
-                return resource(client, screen, options->which, options->history, options->at);
-              });
-            });
+  line.verb(
+      line.app, "resource", "show one resource", "muster resource etc/FS::File//etc/hostname --history",
+      [](CLI::App& verb) {
+        struct Options {
+          std::string which, at;
+          bool history = false;
+        };
+        const auto options = std::make_shared<Options>();
+        verb.add_option("id", options->which, "ID, or TARGET/TYPE/NATIVE-ID")->required();
+        verb.add_flag("--history", options->history, "with all its changes");
+        verb.add_option("--at", options->at, "as it was at that time (RFC 3339)")->check(kTime)->type_name("TIME");
+        return with_fleet([options](Client& client, Screen& screen) {
+          return resource(client, screen, options->which, options->history, options->at);
+        });
+      });
 }
 
 void declare_runs(CommandLine& line) {
@@ -112,7 +125,12 @@ void declare_runs(CommandLine& line) {
   });
   line.verb(line.app, "events", "show the event log", "muster events --follow --type 'resource.*'", [](CLI::App& verb) {
     const auto options = std::make_shared<EventsOptions>();
-    verb.add_option("--since", options->since, "a time (RFC 3339) or sequence number")->type_name("TIME|SEQ");
+    verb.add_option("--since", options->since, "a time (RFC 3339) or sequence number")
+        ->check([](const std::string& text) {
+          const bool number = text.find_first_not_of("0123456789") == std::string::npos;
+          return number ? std::string() : not_a_time(text);
+        })
+        ->type_name("TIME|SEQ");
     verb.add_option("--type", options->type, "only types like this pattern")->type_name("GLOB");
     verb.add_option("--limit", options->limit, "at most so many")->check(kAtLeastOne)->type_name("N");
     verb.add_flag("--follow", options->follow, "go on with what happens from now on");
@@ -152,6 +170,7 @@ void declare_apply(CommandLine& line) {
   struct Options {
     ApplyOptions apply;
     std::vector<std::string> variables;
+    const CLI::Option* mode = nullptr;  // of apply
   };
   const auto common = [](CLI::App& verb, const std::shared_ptr<Options>& options) {
     add_variables(verb, options->variables);
@@ -179,6 +198,10 @@ void declare_apply(CommandLine& line) {
                    << std::endl;
         return 2;
       }
+      if (!options->apply.plan_in.empty() && options->mode->count() > 0) {
+        screen.err << "muster: a saved plan has its mode already: --mode goes with --plan-out" << std::endl;
+        return 2;
+      }
       options->apply.variables = variables_of(options->variables);
       const Interrupts interrupts_heard;
       return apply(client, screen, options->apply, ask_terminal, Interrupts::came);
@@ -187,10 +210,10 @@ void declare_apply(CommandLine& line) {
   line.verb(line.app, "apply", "make what is declared so", "muster apply shop.yaml --plan", [&](CLI::App& verb) {
     const auto options = std::make_shared<Options>();
     verb.add_option("files", options->apply.files, "declarations; - is standard input");
-    verb.add_option("--mode", options->apply.mode,
-                    "reconcile: what is not declared any more is deleted; patch: nothing is deleted")
-        ->check(CLI::IsMember({"reconcile", "patch"}))
-        ->capture_default_str();
+    options->mode = verb.add_option("--mode", options->apply.mode,
+                                    "reconcile: what is not declared any more is deleted; patch: nothing is deleted")
+                        ->check(CLI::IsMember({"reconcile", "patch"}))
+                        ->capture_default_str();
     verb.add_option("--plan-in", options->apply.plan_in, "carry out exactly this saved plan, or refuse")
         ->type_name("F");
     return common(verb, options);

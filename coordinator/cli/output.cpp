@@ -222,7 +222,7 @@ void write_object(Screen& screen, const std::string& answer, const std::function
       screen.out << Json::parse(answer).dump(2) << '\n';
       break;
     case Format::kNdjson:
-      screen.out << answer << '\n';
+      screen.out << (answer.find('\n') == std::string::npos ? answer : Json::parse(answer).dump()) << '\n';
       break;
     case Format::kYaml:
       screen.out << to_yaml(Json::parse(answer));

@@ -79,14 +79,14 @@ void show_run(Screen& screen, const Json& run) {
 }
 
 /// The whole of a report whose first part is given: the scans of a very large one come in several answers.
-Result<std::string> rest_of_run(Client& client, const std::string& id, std::string first) {
+Result<std::string> rest_of_run(Client& client, std::string first) {
   if (first.find(R"("next":)") == std::string::npos) return first;
   Json whole = Json::parse(first);
   while (true) {
     const std::string next = field(whole, "next");
     whole.erase("next");
     if (next.empty()) return whole.dump();
-    const auto answer = client.ask("run", {{"run", id}, {"cursor", next}});
+    const auto answer = client.ask("run", {{"run", whole.at("run")}, {"cursor", next}});
     if (!answer) return answer.error();
     Json more = Json::parse(*answer);
     for (Json& scan : more["scans"]) whole["scans"].push_back(std::move(scan));
@@ -110,7 +110,7 @@ Result<std::optional<std::string>> await_run(Client& client, Screen& screen, con
       last_answer = steady_clock::now();
       const Json run = Json::parse(*answer);
       if (ended(run)) {
-        auto whole = rest_of_run(client, id, std::move(*answer));
+        auto whole = rest_of_run(client, std::move(*answer));
         if (!whole) return whole.error();
         return std::optional(std::move(*whole));
       }
@@ -162,17 +162,23 @@ int runs(Client& client, Screen& screen, std::uint64_t limit) {
                    sum_column("ERRORS", "errors")},
                   "no runs yet: `muster discover` starts one");
   std::uint64_t left = limit;
-  const auto done = each_item(client, "runs", {{"limit", std::min(limit, kPage)}}, [&](const std::string& item) {
-    list.add(item);
+  std::optional<Error> failed;
+  const auto done = each_item(client, "runs", {{"limit", std::min(limit, kPage)}}, [&](const std::string& part) {
+    const auto whole = rest_of_run(client, part);
+    if (!whole) {
+      failed = whole.error();
+      return false;
+    }
+    list.add(*whole);
     return --left > 0;
   });
-  if (!done) return report(screen, done.error());
+  if (!done || failed) return report(screen, failed ? *failed : done.error());
   return list.finish() ? 0 : 1;
 }
 
 int run(Client& client, Screen& screen, const std::string& id) {
   auto answer = client.ask("run", {{"run", id}});
-  if (answer) answer = rest_of_run(client, id, std::move(*answer));
+  if (answer) answer = rest_of_run(client, std::move(*answer));
   if (!answer) return report(screen, answer.error());
   write_object(screen, *answer, [&](const Json& object) { show_run(screen, object); });
   return 0;

@@ -11,6 +11,7 @@
 
 using namespace muster;
 using namespace muster::cli;
+using Catch::Contains;
 using test::FakeClient;
 using test::TestScreen;
 
@@ -219,6 +220,96 @@ TEST_CASE("an apply that finds nothing to do while a command changes the stack w
     CHECK(test.out.str() == "plan: 1 unchanged\n");
     CHECK(test.err.str() == "command C is changing shop/a and 1 more: what is to do may be otherwise then\n");
   }
+}
+
+TEST_CASE("an apply shows what becomes of targets, and asks first") {
+  const test::Scratch scratch;
+  const auto file = (scratch.path / "z.yaml").string();
+  std::ofstream(file) << "stack: z\ntargets:\n  - {name: g, namespace: FAKE, config: {resources: 1}}\n";
+  ApplyOptions options;
+  options.files = {file};
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", R"({"draft":"D","resources":0,"targets":0})");
+  client.answer("declare", R"({"draft":"D","resources":0,"targets":1})");
+  client.answer("plan", R"({"draft":"D","summary":{},"nothing":false,"mistakes":[],"unchecked":[],"steps":[],)"
+                        R"("targets":[{"action":"create","target":"g","namespace":"FAKE","reason":"","hash":"1"}],)"
+                        R"("next":null,"behind":[]})");
+  const std::string shown = "+ create target g  FAKE\nplan: 1 target\n";
+  SECTION("without a terminal that is bad usage") {
+    CHECK(apply(
+              client, test.screen, options, [](const std::string&) { return std::optional<bool>(); }, kNever) == 2);
+    CHECK(test.out.str() == shown);
+  }
+  SECTION("and does nothing without a yes") {
+    CHECK(apply(
+              client, test.screen, options, [](const std::string&) { return std::optional(false); }, kNever) == 1);
+    CHECK(test.err.str() == "nothing was done\n");
+  }
+  SECTION("and saves it with the plan") {
+    options.plan_out = (scratch.path / "plan").string();
+    CHECK(apply(
+              client, test.screen, options, [](const std::string&) { return std::optional<bool>(); }, kNever) == 0);
+    ApplyOptions again;
+    again.plan_in = options.plan_out;
+    again.yes = true;
+    client.answer("declare", R"({"draft":"E","resources":0,"targets":0})");
+    client.answer("declare", R"({"draft":"E","resources":0,"targets":1})");
+    client.answer("plan", R"({"draft":"E","summary":{},"nothing":false,"mistakes":[],"unchecked":[],"steps":[],)"
+                          R"("targets":[{"action":"update","target":"g","namespace":"FAKE","reason":"","hash":"2"}],)"
+                          R"("next":null,"behind":[]})");
+    CHECK(apply(
+              client, test.screen, again, [](const std::string&) { return std::optional<bool>(); }, kNever) == 1);
+    CHECK_THAT(test.err.str(), Contains("target g: was planned as create, and would be update now"));
+  }
+}
+
+TEST_CASE("what is wrong with a user's words is said without a fleet") {
+  const test::Scratch scratch;
+  int connections = 0;
+  LateClient client([&]() -> Result<std::unique_ptr<Client>> {
+    ++connections;
+    return Error{Errc::kNoResponders, "nobody", {}, 0};
+  });
+  TestScreen test;
+  const auto refused = [&](const ApplyOptions& options) {
+    return apply(
+        client, test.screen, options, [](const std::string&) { return std::optional<bool>(); }, kNever);
+  };
+  ApplyOptions options;
+  options.files = {(scratch.path / "absent").string()};
+  CHECK(refused(options) == 2);
+  options.files.clear();
+  options.plan_in = (scratch.path / "plan").string();
+  CHECK(refused(options) == 2);
+  for (const auto* damaged :
+       {"", "{", R"({"muster_plan":1})", R"({"muster_plan":"x"})", R"({"muster_plan":2})", "[1]",
+        R"({"muster_plan":1,"stacks":5,"targets":[],"basis":[],"mode":"","only":[],"exclude":[]})",
+        R"({"muster_plan":1,"stacks":[],"targets":[],"basis":5,"mode":"","only":[],"exclude":[]})"}) {
+    std::ofstream(options.plan_in, std::ios::trunc) << damaged;
+    INFO(damaged);
+    CHECK(refused(options) == 2);
+  }
+  CHECK(resource(client, test.screen, "a/b", false, "") == 2);
+  CHECK(connections == 0);
+  CHECK(run(client, test.screen, "R") == 3);
+  CHECK(connections == 1);
+}
+
+TEST_CASE("an answer of several lines is one as ndjson") {
+  TestScreen test;
+  test.screen.format = Format::kNdjson;
+  write_object(test.screen, "{\n  \"b\": 1,\n  \"a\": 1.50\n}", [](const Json&) {});
+  CHECK(test.out.str() == "{\"b\":1,\"a\":1.5}\n");
+}
+
+TEST_CASE("runs whose reports come in parts are summed up as a whole") {
+  FakeClient client;
+  client.answer("runs", R"({"items":[{"run":"R","state":"complete","scans":[{"listed":3}],"next":"1"}],"next":null})");
+  client.answer("run", R"({"run":"R","state":"complete","scans":[{"listed":4}],"next":null})");
+  TestScreen test;
+  CHECK(runs(client, test.screen, 10) == 0);
+  CHECK_THAT(test.out.str(), Contains(" 7 "));
 }
 
 TEST_CASE("who stops waiting is told that the run goes on") {

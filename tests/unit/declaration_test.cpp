@@ -137,6 +137,22 @@ resources:
                                [](const ConfigMistake& one) { return std::pair(one.line, one.column); }));
 }
 
+TEST_CASE("references that go in a circle are told with the place of one of them") {
+  const auto line = [](const std::string& name, const std::string& more) {
+    return "  - {name: " + name + ", type: PG::Role, target: main, " + more + "}\n";
+  };
+  const std::string begin = "stack: shop\nresources:\n";
+  const auto three =
+      texts(read(begin + line("a", R"(properties: {owner: "${resource:b.name}"})") + line("b", "depends_on: [d, c]") +
+                 line("c", "parent: a") + line("d", "properties: {}")));
+  REQUIRE(three.size() == 1);
+  CHECK(has(three, "shop.yaml:3:", "the references make a cycle: a -> b -> c -> a"));
+  const auto own = texts(read(begin + line("u", "depends_on: [u]")));
+  REQUIRE(own.size() == 1);
+  CHECK(has(own, "shop.yaml:3:", "u -> u"));
+  CHECK(texts(read(begin + line("a", "depends_on: [b]") + line("b", "properties: {}"))).empty());
+}
+
 TEST_CASE("a declared target has its place, too") {
   DeclarationPlaces places;
   const std::string text = "stack: shop\ntargets:\n  - {name: main, namespace: PG}\n";
