@@ -1,5 +1,7 @@
 #include "coordinator/admission.h"
 
+#include <algorithm>
+
 #include <spdlog/spdlog.h>
 
 #include "coordinator/must.h"
@@ -10,8 +12,10 @@ namespace muster {
 namespace {
 
 constexpr Millis kAskAgain{1000};
+constexpr Millis kGiveUpAfter{60'000};  // of a manifest that nobody sends
 constexpr std::size_t kMaxFetches = 256;
-constexpr std::size_t kMaxWaiting = 4096;  // for one manifest; more of them announce themselves again
+constexpr std::size_t kMaxWaiting = 4096;             // for one manifest; more of them announce themselves again
+constexpr std::size_t kMaxPartBytes = 128ULL << 20U;  // of all manifests that are being put together
 constexpr std::size_t kMaxRemembered = 4096;
 
 }  // namespace
@@ -36,10 +40,16 @@ bool Admission::on_announcement(const Announcement& announcement, const std::str
     accept(announcement, reply, now, effects);
     return true;
   }
-  if (fetches_.size() >= kMaxFetches && !fetches_.contains(announcement.manifest)) fetches_.erase(fetches_.begin());
+  if (!fetches_.contains(announcement.manifest)) {
+    std::erase_if(fetches_, [&](const auto& entry) { return now - entry.second.asked_at > kGiveUpAfter; });
+    if (fetches_.size() >= kMaxFetches) {
+      fetches_.erase(std::ranges::min_element(fetches_, {}, [](const auto& entry) { return entry.second.asked_at; }));
+    }
+  }
   auto& fetch = fetches_[announcement.manifest];
   if (fetch.waiting.size() >= kMaxWaiting && !fetch.waiting.contains(announcement.worker)) return false;
-  fetch.waiting[announcement.worker] = {announcement, reply};
+  auto& waits = fetch.waiting[announcement.worker] = {announcement, reply};
+  waits.announcement.running.clear();  // heartbeats say it
   if (fetch.token.empty() || now - fetch.asked_at >= kAskAgain) ask(announcement.manifest, fetch, now, effects);
   return false;
 }
@@ -65,6 +75,11 @@ bool Admission::on_reply(const JobReply& reply, TimePoint now, Effects& effects)
     if (const auto* manifest = std::get_if<ManifestBytes>(&reply.body)) {
       on_manifest(std::string(hash), manifest->encoded, now, effects);
     } else if (const auto* part = std::get_if<Part>(&reply.body)) {
+      auto held = part->data.size();
+      for (const auto& [other, of] : fetches_) held += of.parts.bytes();
+      if (held > kMaxPartBytes) {  // they are asked for again, one after the other
+        for (auto& [other, of] : fetches_) of.parts = {};
+      }
       auto whole = fetch.parts.add(*part);
       if (!whole || !*whole) return true;
       const auto inner = decode<JobReply>(**whole);
@@ -95,7 +110,8 @@ void Admission::on_manifest(const std::string& hash, const Bytes& encoded, TimeP
     fault = manifest_fault(*manifest, manifest->ns);
   }
   const auto ns = manifest ? manifest->ns : std::string();
-  if (!fault) {
+  const bool theirs = std::ranges::any_of(waiting, [&](const auto& one) { return one.second.announcement.ns == ns; });
+  if (!fault && theirs) {
     must(store_.put_manifest({hash, *manifest, clock_.wall()}));
     registry_.learn(hash, std::make_shared<const Manifest>(std::move(*manifest)));
   }

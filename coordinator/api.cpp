@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -39,16 +40,12 @@ class ItemList {
   std::string text_ = "[";
 };
 
-JsonText list_answer(nlohmann::json items) {
-  return nlohmann::json{{"items", std::move(items)}, {"next", nullptr}}.dump();
-}
-
-std::optional<ResourceState> parse_state(std::string_view name) {
-  for (const auto state : {ResourceState::kPresent, ResourceState::kStale, ResourceState::kMissing,
-                           ResourceState::kVanished, ResourceState::kFiltered}) {
-    if (resource_state_name(state) == name) return state;
-  }
-  return std::nullopt;
+/// What a resource was after its history says this of it.
+ResourceState state_after(std::string_view cause, bool managed) {
+  if (cause == "filtered") return ResourceState::kFiltered;
+  const bool gone = cause == "vanished" || cause == "parent" || cause == "deleted" || cause == "replaced";
+  if (!gone) return ResourceState::kPresent;
+  return managed ? ResourceState::kMissing : ResourceState::kVanished;
 }
 
 template <typename T>
@@ -60,6 +57,24 @@ bool parse_cursor(const std::string& cursor, T& at) {
 
 Error not_a_cursor() {
   return {Errc::kInvalidRequest, "cursor must be `next` of an answer to this verb", {}, 0};
+}
+
+/// As many of the items, from the cursor on, as an answer has room for.
+Result<JsonText> list_answer(ApiRequest& request, const nlohmann::json& items) {
+  const auto cursor = request.text("cursor");
+  std::size_t at = 0;
+  if (!cursor.empty() && !parse_cursor(cursor, at)) return not_a_cursor();
+  ItemList list;
+  for (; at < items.size() && !list.full(); ++at) list.add(items[at].dump());
+  return list.take(at < items.size() ? std::to_string(at) : std::string());
+}
+
+std::optional<ResourceState> parse_state(std::string_view name) {
+  for (const auto state : {ResourceState::kPresent, ResourceState::kStale, ResourceState::kMissing,
+                           ResourceState::kVanished, ResourceState::kFiltered}) {
+    if (resource_state_name(state) == name) return state;
+  }
+  return std::nullopt;
 }
 
 Error unknown(std::string what) {
@@ -255,6 +270,15 @@ Result<JsonText> Api::resource(ApiRequest& request, Effects&) {
     if (!then) return unknown("no resource " + name + " was known at " + at);
     at_properties = std::move(*then);
     found->properties = at_properties;
+    const auto history = must(p_.store.history(found->row));
+    const auto later = std::ranges::find_if(history, [&](const HistoryEntry& entry) { return entry.at > *time; });
+    if (later != history.begin() && later != history.end()) {
+      const auto& last = *std::prev(later);
+      found->version = last.version;
+      found->changed_at = last.at;
+      found->state = state_after(last.cause, found->managed);
+    }
+    found->last_seen = std::min(found->last_seen, *time);
   }
   auto line = resource_line(*found);
   if (!request.flag("history").value_or(false)) return line;
@@ -272,17 +296,17 @@ Result<JsonText> Api::resource(ApiRequest& request, Effects&) {
   return line + "\"history\":" + (history.empty() ? "[" : history) + "]}";
 }
 
-Result<JsonText> Api::counts(ApiRequest&, Effects&) {
+Result<JsonText> Api::counts(ApiRequest& request, Effects&) {
   auto items = nlohmann::json::array();
   for (const auto& count : must(p_.store.counts())) {
     if (count.resources == 0) continue;  // a type that was looked for and is not there
     items.push_back(
         {{"target", count.target}, {"type", count.type}, {"count", count.resources}, {"stale", count.stale}});
   }
-  return list_answer(std::move(items));
+  return list_answer(request, items);
 }
 
-Result<JsonText> Api::targets(ApiRequest&, Effects&) {
+Result<JsonText> Api::targets(ApiRequest& request, Effects&) {
   auto items = nlohmann::json::array();
   for (const auto& target : must(p_.store.targets())) {
     items.push_back({{"name", target.name},
@@ -294,7 +318,7 @@ Result<JsonText> Api::targets(ApiRequest&, Effects&) {
                      {"last_run", target.last_run.empty() ? nlohmann::json() : nlohmann::json(target.last_run.value)},
                      {"resources", target.resources}});
   }
-  return list_answer(std::move(items));
+  return list_answer(request, items);
 }
 
 Result<JsonText> Api::accept_target(ApiRequest& request, Effects&) {
@@ -305,7 +329,7 @@ Result<JsonText> Api::accept_target(ApiRequest& request, Effects&) {
   return nlohmann::json{{"target", name}, {"state", "active"}, {"run", run->run.value}}.dump();
 }
 
-Result<JsonText> Api::plugins(ApiRequest&, Effects&) {
+Result<JsonText> Api::plugins(ApiRequest& request, Effects&) {
   std::map<std::string, std::uint64_t> workers;
   for (const auto& [id, worker] : p_.registry.workers()) {
     if (worker.state != WorkerState::kLost) ++workers[worker.announcement.manifest];
@@ -326,10 +350,10 @@ Result<JsonText> Api::plugins(ApiRequest&, Effects&) {
                      {"state", workers[hash] > 0 ? "active" : "absent"}});
   }
   add_quarantined(items);
-  return list_answer(std::move(items));
+  return list_answer(request, items);
 }
 
-Result<JsonText> Api::workers(ApiRequest&, Effects&) {
+Result<JsonText> Api::workers(ApiRequest& request, Effects&) {
   std::map<Lane, PoolLoad> loads;
   for (auto& load : p_.dispatcher.loads(p_.clock.now())) {
     const auto lane = load.lane;
@@ -356,11 +380,11 @@ Result<JsonText> Api::workers(ApiRequest&, Effects&) {
     if (!worker.health.empty()) item["health"] = worker.health;
     items.push_back(std::move(item));
   }
-  return list_answer(std::move(items));
+  return list_answer(request, items);
 }
 
-Result<JsonText> Api::pools(ApiRequest&, Effects&) {
-  return list_answer(to_json(p_.dispatcher.loads(p_.clock.now())));
+Result<JsonText> Api::pools(ApiRequest& request, Effects&) {
+  return list_answer(request, to_json(p_.dispatcher.loads(p_.clock.now())));
 }
 
 Result<JsonText> Api::drain_worker(ApiRequest& request, Effects& effects) {
@@ -393,7 +417,7 @@ Result<JsonText> Api::types(ApiRequest& request, Effects&) {
   }
   if (!ns.empty() && items.empty())
     return unknown("no plugin serves namespace '" + ns + "': `muster plugins` lists them");
-  return list_answer(std::move(items));
+  return list_answer(request, items);
 }
 
 Result<JsonText> Api::schema(ApiRequest& request, Effects&) {

@@ -72,6 +72,18 @@ Json shown(const std::vector<CommandPlan::Other>& others) {
   return all;
 }
 
+Json shown(const std::vector<TargetChange>& changes) {
+  auto all = Json::array();
+  for (const auto& change : changes) {
+    all.push_back({{"action", step_action_name(change.action)},
+                   {"target", change.target},
+                   {"namespace", change.ns},
+                   {"reason", change.reason},
+                   {"hash", change.hash}});
+  }
+  return all;
+}
+
 }  // namespace
 
 /// The draft that a request names, with what it declares itself added.
@@ -166,6 +178,7 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
                     .raw("mistakes", notes(draft.mistakes))
                     .number("mistakes_total", draft.mistakes.size())
                     .raw("unchecked", notes(draft.unchecked))
+                    .raw("targets", (*from == 0 ? shown(draft.target_changes) : Json::array()).dump())
                     .raw("steps", "[" + steps + "]")
                     .raw("next", more ? Json(std::to_string(next)).dump() : "null")
                     .take();

@@ -7,9 +7,11 @@
 
 #include "coordinator/claim.h"
 #include "coordinator/contents.h"
+#include "coordinator/json_forms.h"
 #include "coordinator/must.h"
 #include "coordinator/property_rules.h"
 #include "coordinator/resource_id.h"
+#include "coordinator/target_forms.h"
 #include "schema/mutation.h"
 #include "schema/subjects.h"
 
@@ -26,7 +28,7 @@ constexpr Millis kDraftAge{15 * 60'000};  // a user may think for a while before
 constexpr Millis kPutBackPause{1000};     // until what cannot be planned yet is tried again
 
 std::string place(const PlanBasis& step) {
-  return step.stack + "/" + step.name;
+  return (step.stack.empty() ? "" : step.stack + "/") + step.name;
 }
 
 }  // namespace
@@ -130,6 +132,36 @@ void Commands::discard(const std::string& id) {
   drafts_.erase(it);
 }
 
+std::vector<TargetChange> Commands::changes_of(const Draft& draft, const std::vector<TargetRow>& rows) {
+  std::vector<TargetChange> changes;
+  const auto add = [&](StepAction action, const TargetConfig& target, const TargetRow* row, std::string reason) {
+    const auto before = row == nullptr ? std::string() : to_json(row->config).dump() + row->ns + "/" + row->pool;
+    const auto now = to_json(target).dump();
+    changes.push_back({action, target.name, target.ns, std::move(reason), hex(hash128(before + "\n" + now))});
+  };
+  for (const auto& target : draft.targets) {
+    const auto found = std::ranges::find(rows, target.name, &TargetRow::name);
+    const auto* row = found == rows.end() || found->state == TargetState::kRemoved ? nullptr : &*found;
+    if (draft.mode == ApplyMode::kDestroy) {
+      if (row != nullptr && row->applied) add(StepAction::kDelete, target, row, "once nothing declared is on it");
+      continue;
+    }
+    if (row == nullptr) {
+      add(StepAction::kCreate, target, row, {});
+      continue;
+    }
+    const bool moves = row->ns != target.ns || row->pool != target.pool || row->config != target.config;
+    const bool same =
+        row->discover == target.discover && row->interval == target.interval && row->filters == target.filters;
+    if (moves && row->resources > 0) {
+      add(StepAction::kUpdate, target, row, "nothing runs on it until `muster targets accept " + target.name + "`");
+    } else if (moves || !same) {
+      add(StepAction::kUpdate, target, row, {});
+    }
+  }
+  return changes;
+}
+
 void Commands::plan(Draft& draft) {
   draft.plan = {};
   draft.mistakes.clear();
@@ -171,16 +203,8 @@ void Commands::plan(Draft& draft) {
   if (!MUSTER_MUTATION("contents-ignored")) {
     std::ranges::move(judge_contents(draft.plan, view), std::back_inserter(draft.mistakes));
   }
-  draft.nothing = draft.plan.empty();
-  for (const auto& target : draft.targets) {
-    const auto row = std::ranges::find(targets, target.name, &TargetRow::name);
-    const bool same = row != targets.end() && row->state != TargetState::kRemoved && row->ns == target.ns &&
-                      row->pool == target.pool && row->config == target.config && row->discover == target.discover &&
-                      row->interval == target.interval && row->filters == target.filters;
-    draft.nothing =
-        draft.nothing &&
-        (draft.mode == ApplyMode::kDestroy ? row == targets.end() || row->state == TargetState::kRemoved : same);
-  }
+  draft.target_changes = changes_of(draft, targets);
+  draft.nothing = draft.plan.empty() && draft.target_changes.empty();
   draft.planned = true;
   draft.planned_at = s_.store.state();
 }
@@ -191,6 +215,9 @@ std::vector<PlanBasis> Commands::basis(const Draft& draft) {
     if (step.action == StepAction::kUnchanged) continue;
     const auto what = step.patch + "\n" + step.native_id + "\n" + step.reason;
     all.push_back({step.stack, step.name, step_action_name(step.action), hex(hash128(what))});
+  }
+  for (const auto& change : draft.target_changes) {
+    all.push_back({{}, "target " + change.target, step_action_name(change.action), change.hash});
   }
   return all;
 }
@@ -364,36 +391,34 @@ bool Commands::put_back(const std::string& stack, const std::set<std::string>& n
     return s_.registry.latest_manifest(namespace_of(resource.type)).second != nullptr;
   };
   if (!std::ranges::all_of(declaration.resources, served)) return false;
-  auto draft = declare({}, {std::move(declaration)}, {}, 0, now);
-  if (!draft) return true;
-  (*draft)->mode = ApplyMode::kPatch;
-  (*draft)->only = names;
-  (*draft)->of_claims = true;
-  plan(**draft);
-  if (auto waiting = waits_for_values((*draft)->plan, (*draft)->stacks.front()); !waiting.empty()) {
+  Draft draft;  // nobody else's: those that users have are left alone
+  draft.stacks.push_back(std::move(declaration));
+  draft.mode = ApplyMode::kPatch;
+  draft.only = names;
+  draft.of_claims = true;
+  plan(draft);
+  if (auto waiting = waits_for_values(draft.plan, draft.stacks.front()); !waiting.empty()) {
     for (const auto& name : waiting) {
       s_.log.warn("stack={} {} cannot be put back: it has a write-only value, which only the next apply knows", stack,
                   name);
     }
-    (*draft)->excluded = std::move(waiting);
-    plan(**draft);
+    draft.excluded = std::move(waiting);
+    plan(draft);
   }
-  const auto mistakes = (*draft)->mistakes;
+  const auto mistakes = draft.mistakes;
   for (const auto& mistake : mistakes) {
     s_.log.warn("stack={} cannot be put back: {}: {}", stack, mistake.resource, mistake.message);
-    (*draft)->excluded.insert(mistake.resource);
+    draft.excluded.insert(mistake.resource);
   }
-  if (!mistakes.empty()) plan(**draft);  // the others can
+  if (!mistakes.empty()) plan(draft);  // the others can
   const bool others_can = std::ranges::all_of(
-      (*draft)->mistakes, [&](const PlanMistake& mistake) { return (*draft)->excluded.contains(mistake.resource); });
-  if (others_can && !(*draft)->plan.empty()) {
-    auto command = CommandPlan::of((*draft)->plan, [&](const PlanStep& step) -> const DeclaredResource& {
-      return (*draft)->stacks.front().resources[*step.declared];
+      draft.mistakes, [&](const PlanMistake& mistake) { return draft.excluded.contains(mistake.resource); });
+  if (others_can && !draft.plan.empty()) {
+    auto command = CommandPlan::of(draft.plan, [&](const PlanStep& step) -> const DeclaredResource& {
+      return draft.stacks.front().resources[*step.declared];
     });
     enqueue("drift", {stack}, std::move(command));
   }
-  draft_bytes_ -= (*draft)->bytes;
-  drafts_.erase(std::string((*draft)->id));
   return true;
 }
 
@@ -415,18 +440,23 @@ const CommandRow* Commands::queued(const CommandId& id) const {
   return it == queued_.end() ? nullptr : &it->row;
 }
 
-Verdict Commands::evidence(const JobReply& reply, TimePoint now, Effects& effects) {
-  static_cast<void>(now);
+Verdict Commands::evidence(const JobReply& reply, std::string_view ns, Effects& effects) {
   const auto operation = must(s_.store.operation_of(reply.job));
   if (!operation) return Verdict::kRefused;
   const auto* result = std::get_if<JobResult>(&reply.body);
   const auto* done = result == nullptr ? nullptr : std::get_if<MutationResult>(result);
   if (done == nullptr || MUSTER_MUTATION("drop-late-success"))
     return Verdict::kSuperseded;  // how a superseded attempt failed is of no use
+  const auto is_of_namespace = [&](const CommandStep& step) {
+    return namespace_of(step.type) == ns || MUSTER_MUTATION("any-subject");
+  };
   if (operation->state == "running") {
-    if (s_.dispatcher.supersede(reply.job, *result, effects)) return Verdict::kCommitted;
     for (auto& [owner, execution] : running_) {
-      if (execution->row().id == operation->command && execution->hint(operation->step, *done)) break;
+      if (execution->row().id != operation->command) continue;
+      if (!is_of_namespace(execution->plan().steps.at(operation->step))) return Verdict::kRefused;
+      if (s_.dispatcher.supersede(reply.job, *result, effects)) return Verdict::kCommitted;
+      execution->hint(operation->step, *done);
+      break;
     }
     return Verdict::kSuperseded;
   }
@@ -437,6 +467,7 @@ Verdict Commands::evidence(const JobReply& reply, TimePoint now, Effects& effect
   const auto plan = command ? CommandPlan::parse(command->plan) : Result<CommandPlan>(Error{});
   if (plan && operation->step < plan->steps.size()) {
     const auto& step = plan->steps[operation->step];
+    if (!is_of_namespace(step)) return Verdict::kRefused;
     s_.log.warn("command={} step={} had ended as {}, and was applied after all: native_id={}", operation->command.value,
                 step.name, operation->state, done->native_id);
     // The target may have another name by now.

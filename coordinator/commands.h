@@ -17,6 +17,13 @@
 
 namespace muster {
 
+/// What becomes of a target that a file declares.
+struct TargetChange {
+  StepAction action = StepAction::kCreate;  // or kUpdate, kDelete
+  std::string target, ns, reason;
+  std::string hash;  // of what it was planned from
+};
+
 /// What a user declares, as it comes in parts, and the plan that was made of it. Kept in memory for a while only.
 struct Draft {
   std::string id;
@@ -31,6 +38,7 @@ struct Draft {
   bool nothing = false;          // to do, nor to note
   bool of_claims = false;        // what is declared is what claims say: of write-only values only digests are known
   Plan plan;
+  std::vector<TargetChange> target_changes;
   std::vector<std::size_t> stack_of;  // by step: index into stacks
   std::vector<PlanMistake> mistakes;
   std::vector<PlanMistake> unchecked;  // what the schemas could not be asked about yet
@@ -79,7 +87,7 @@ class Commands {
   [[nodiscard]] bool idle() const { return running_.empty() && queued_.empty(); }
 
   /// The result of a change whose attempt nobody waits for any more.
-  Verdict evidence(const JobReply& reply, TimePoint now, Effects& effects);
+  Verdict evidence(const JobReply& reply, std::string_view ns, Effects& effects);
 
   /// One that runs; nullptr: it does not.
   [[nodiscard]] const Execution* running(const CommandId& id) const;
@@ -93,6 +101,7 @@ class Commands {
   [[nodiscard]] std::size_t active() const { return running_.size() + queued_.size(); }
 
  private:
+  static std::vector<TargetChange> changes_of(const Draft& draft, const std::vector<TargetRow>& rows);
   struct Queued {
     CommandRow row;
     CommandPlan plan;

@@ -188,7 +188,8 @@ void Commands::add_reordered(const CommandPlan& plan, std::vector<std::string>& 
 
 void Commands::begin(Queued queued, TimePoint now) {
   const auto owner = next_owner_++;
-  if (queued.row.state == "queued" && !MUSTER_MUTATION("old-plan")) {
+  const bool cancelled = queued.row.cancel != Cancelled::kNo;
+  if (queued.row.state == "queued" && !cancelled && !MUSTER_MUTATION("old-plan")) {
     if (const auto where = moved(queued.plan); !where.empty()) {
       std::string message = "the stack has changed since it was planned:";
       for (std::size_t i = 0; i < std::min(where.size(), kReasonsSaid); ++i) message += " " + where[i] + ";";

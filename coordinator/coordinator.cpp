@@ -327,6 +327,12 @@ Result<T> Coordinator::decoded(const Message& message, TimePoint now) {
   return value;
 }
 
+bool Coordinator::is_on_subject_of(std::string_view ns, const Message& message, TimePoint now) {
+  if (subject_token(message.subject, subjects_.prefix(), 1) == ns || MUSTER_MUTATION("any-subject")) return true;
+  complain(message, "it speaks for namespace '" + std::string(ns) + "'", now);
+  return false;
+}
+
 void Coordinator::complain(const Message& message, const std::string& what, TimePoint now) {
   ++status_.malformed;
   if (now - last_complaint_ < kOncePer) return;
@@ -345,18 +351,21 @@ void Coordinator::on_reply(const Message& message, TimePoint now) {
   if (!reply) {
     core_->dispatcher.on_undecodable(token, reply.error(), now);
   } else if (!core_->admission.on_reply(*reply, now, effects_)) {
-    take_reply(std::move(*reply), std::string(message.reply), now);
+    take_reply(std::move(*reply), message, now);
   }
 }
 
-void Coordinator::take_reply(JobReply reply, std::string ack_to, TimePoint now) {
+void Coordinator::take_reply(JobReply reply, const Message& message, TimePoint now) {
+  const auto lane = core_->dispatcher.lane_of(reply.job);
+  if (lane && !is_on_subject_of(lane->ns, message, now)) return;
+  std::string ack_to(message.reply);
   const bool ends = std::holds_alternative<JobResult>(reply.body) || std::holds_alternative<Part>(reply.body);
   ResultAck ack{reply.job, reply.token, Verdict::kCommitted, {}};
   const auto leased = [&] { return core_->dispatcher.leases(ack.job, ack.token); };
   const bool waited_for = reply.fleet == store_.fleet() && leased();
   const bool part = std::holds_alternative<Part>(reply.body);  // only the last one says where it wants its answer
   if (ends && !waited_for && (part || !ack_to.empty())) {
-    ack.verdict = late_result(std::move(reply), ack_to, now);
+    ack.verdict = late_result(std::move(reply), subject_token(message.subject, subjects_.prefix(), 1), ack_to, now);
     if (ack.verdict == Verdict::kRefused) ack.reason = "no such job in this fleet";
   } else {
     core_->dispatcher.on_reply(std::move(reply), now, effects_);
@@ -369,7 +378,7 @@ void Coordinator::take_reply(JobReply reply, std::string ack_to, TimePoint now) 
   when.push_back({std::move(ack_to), {}, encode(ack), {}});
 }
 
-Verdict Coordinator::late_result(JobReply reply, std::string& ack_to, TimePoint now) {
+Verdict Coordinator::late_result(JobReply reply, std::string_view ns, std::string& ack_to, TimePoint now) {
   if (reply.fleet != store_.fleet()) return Verdict::kRefused;
   if (auto* part = std::get_if<Part>(&reply.body)) {
     auto bytes = part->data.size();
@@ -386,17 +395,17 @@ Verdict Coordinator::late_result(JobReply reply, std::string& ack_to, TimePoint 
     if (!decoded) return Verdict::kLater;
     reply = std::move(*decoded);
   }
-  return core_->commands.evidence(reply, now, effects_);
+  return core_->commands.evidence(reply, ns, effects_);
 }
 
 void Coordinator::on_result(const Message& message, TimePoint now) {
   auto reply = decoded<JobReply>(message, now);
-  if (reply) take_reply(std::move(*reply), std::string(message.reply), now);
+  if (reply) take_reply(std::move(*reply), message, now);
 }
 
 void Coordinator::on_announcement(const Message& message, TimePoint now) {
   const auto announcement = decoded<Announcement>(message, now);
-  if (!announcement) return;
+  if (!announcement || !is_on_subject_of(announcement->ns, message, now)) return;
   if (core_->admission.on_announcement(*announcement, std::string(message.reply), now, effects_)) {
     core_->dispatcher.on_lane_changed({announcement->ns, announcement->pool});
   }
@@ -404,12 +413,15 @@ void Coordinator::on_announcement(const Message& message, TimePoint now) {
 
 void Coordinator::on_heartbeat(const Message& message, TimePoint now) {
   const auto heartbeat = decoded<Heartbeat>(message, now);
-  if (!heartbeat) return;
+  if (!heartbeat || !is_on_subject_of(heartbeat->ns, message, now)) return;
   const auto* worker = core_->registry.find(heartbeat->worker);
   if (worker == nullptr) {
     ++status_.unknown_workers;
     if (now - last_rollcall_ >= kOncePer) roll_call();
     return;
+  }
+  if (worker->lane() != Lane{heartbeat->ns, heartbeat->pool}) {
+    return complain(message, "worker " + heartbeat->worker.value + " is of another namespace or pool", now);
   }
   const auto change = core_->registry.heartbeat(*heartbeat, now);
   core_->dispatcher.on_heartbeat(*heartbeat, now, effects_);

@@ -73,11 +73,15 @@ class Coordinator {
   void on_api(const Message& message, TimePoint now);
   void on_inbox(const Message& message, TimePoint now);
 
-  /// `ack_to`   where a worker that keeps its results wants to hear that one is taken; empty: nowhere
-  void take_reply(JobReply reply, std::string ack_to, TimePoint now);
+  /// A worker that keeps its results wants to hear on the message's reply subject that one is taken.
+  void take_reply(JobReply reply, const Message& message, TimePoint now);
+  /// `ns`       whose subject it came on
   /// `ack_to`   becomes that of the whole where a part makes one
-  Verdict late_result(JobReply reply, std::string& ack_to, TimePoint now);
+  Verdict late_result(JobReply reply, std::string_view ns, std::string& ack_to, TimePoint now);
 
+  /// Whether a message is on the subject of the namespace that it speaks for: whoever may publish there speaks for no
+  /// other. Complains where it is not.
+  bool is_on_subject_of(std::string_view ns, const Message& message, TimePoint now);
   template <typename T>
   Result<T> decoded(const Message& message, TimePoint now);
   void complain(const Message& message, const std::string& what, TimePoint now);

@@ -54,7 +54,10 @@ void Discovery::start(TimePoint now) {
   }
   queue({}, "start");
   const auto targets = must(s_.store.targets());
-  for (const auto& target : targets) due_[target.name] = TimePoint::max();
+  for (const auto& target : targets) {
+    due_[target.name] = TimePoint::max();
+    set_rate(target, now);
+  }
   if (s_.config.drift_interval.count() > 0) reread_due_ = now + s_.config.drift_interval;
 }
 
@@ -107,6 +110,7 @@ void Discovery::apply_targets(const std::vector<TargetConfig>& targets, TimePoin
     }
     row->applied = true;
     const bool look = update_target(*row, config) || !looked_at;
+    set_rate(*row, now);
     auto& due = due_.try_emplace(row->name, TimePoint::max()).first->second;
     due = looked_at && config.discover ? std::min(due, next_look(*row, now)) : TimePoint::max();
     if (look && config.discover) fresh.targets.push_back(config.name);
@@ -176,6 +180,16 @@ void Discovery::mark_stale(const TargetRow& target) {
     scan.stale = true;
     must(s_.store.put_scan(scan));
   }
+}
+
+/// What workers say of their systems holds from when they come, whether a run looks at these or not.
+void Discovery::follow_announced_rates(TimePoint now) {
+  if (s_.registry.changes() == changes_seen_) return;
+  changes_seen_ = s_.registry.changes();
+  const bool announced = std::ranges::any_of(
+      s_.registry.workers(), [](const auto& worker) { return worker.second.announcement.max_requests_per_second > 0; });
+  if (s_.config.limits.requests_per_second > 0 || !announced) return;
+  for (const auto& target : must(s_.store.targets())) set_rate(target, now);
 }
 
 Result<Discovery::Trigger> Discovery::accept_target(const std::string& name) {
@@ -283,14 +297,18 @@ void Discovery::begin(TimePoint now) {
   next_progress_ = now + kProgressEvery;
   for (const auto& target : targets) {
     due_[target.name] = next_look(target, now);
-    const auto limit = s_.config.limits.requests_per_second;
-    double announced = 0;
-    for (const auto* worker : s_.registry.lane({target.ns, target.pool})) {
-      announced = std::max(announced, worker->announcement.max_requests_per_second);
-    }
-    s_.limiter.set_rate(target.ns, target.id, limit > 0 ? limit : announced, now);
+    set_rate(target, now);
   }
   active_->start(std::move(targets), now);
+}
+
+void Discovery::set_rate(const TargetRow& target, TimePoint now) {
+  const auto limit = s_.config.limits.requests_per_second;
+  double announced = 0;
+  for (const auto* worker : s_.registry.lane({target.ns, target.pool})) {
+    announced = std::max(announced, worker->announcement.max_requests_per_second);
+  }
+  s_.limiter.set_rate(target.ns, target.id, limit > 0 ? limit : announced, now);
 }
 
 bool Discovery::look_ahead(const JobOutcome& outcome, TimePoint now) {
@@ -302,6 +320,7 @@ void Discovery::take(JobOutcome outcome) {
 }
 
 void Discovery::tick(TimePoint now, Effects& effects) {
+  follow_announced_rates(now);
   if (active_) {
     active_->give_up_outdated(effects);
     active_->advance(now);

@@ -48,6 +48,9 @@ class Discovery {
 
  private:
   void sync_targets();
+  /// How often a target may be asked: as the configuration says, or as its workers do.
+  void set_rate(const TargetRow& target, TimePoint now);
+  void follow_announced_rates(TimePoint now);
   /// Writes what is declared of it; whether that is to be looked at again for want of rows that might be another's.
   bool update_target(TargetRow& row, const TargetConfig& config);
   void remove_target(TargetRow& row);
@@ -74,6 +77,7 @@ class Discovery {
   JsonText last_progress_;
   RunId newest_;
   std::uint64_t next_owner_ = 1;
+  std::uint64_t changes_seen_ = 0;  // of the registry, when the rates were set
   bool first_ = true;
 };
 

@@ -38,6 +38,11 @@ JobId Dispatcher::submit(JobSpec spec, TimePoint now, WallTime wall) {
   return id;
 }
 
+const Lane* Dispatcher::lane_of(const JobId& job) const {
+  const auto it = jobs_.find(job);
+  return it == jobs_.end() ? nullptr : &it->second.spec.lane;
+}
+
 bool Dispatcher::leases(const JobId& job, const Token& token) const {
   const auto lease = leases_.find(token.value);
   const auto unheard = unheard_.find(token.value);
@@ -84,6 +89,17 @@ void Dispatcher::withdraw(std::uint64_t owner, Effects& effects, const TargetId&
     forget_unheard(record);
     jobs_.erase(id);  // queues drop ids that are no longer there
   }
+}
+
+bool Dispatcher::take_back(const JobId& job) {
+  const auto it = jobs_.find(job);
+  if (it == jobs_.end()) return false;
+  const auto& record = it->second;
+  const bool waits = record.state == State::kQueued || record.state == State::kDelayed;
+  if (!waits || record.attempt > 0 || record.offered || record.uncertain) return false;
+  count_out(record.spec);
+  jobs_.erase(it);  // queues drop ids that are no longer there
+  return true;
 }
 
 std::size_t Dispatcher::load(const Lane& lane) const {
@@ -368,7 +384,7 @@ void Dispatcher::fail(Record& record, Error error, std::uint32_t calls, TimePoin
   const int allowed = traits.retry == Retry::kNever      ? 0
                       : traits.retry == Retry::kFewTimes ? std::min(3, config_.retry.attempts)
                                                          : config_.retry.attempts;
-  const auto exponent = std::min<int>(record.attempt - 1, 20);
+  const auto exponent = std::clamp<int>(record.attempt - 1, 0, 20);  // none counts where a late answer came in
   const Millis ceiling = std::min(config_.retry.max, Millis(config_.retry.base.count() << exponent));
   const Millis jitter(random_.below(static_cast<std::uint64_t>(ceiling.count()) + 1));
   const auto again = now + std::max(jitter, error.retry_after);

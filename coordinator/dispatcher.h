@@ -89,8 +89,12 @@ class Dispatcher {
   JobId submit(JobSpec spec, TimePoint now, WallTime wall);
   /// Ends all jobs of an owner, or those on one target, without an outcome; what runs is cancelled.
   void withdraw(std::uint64_t owner, Effects& effects, const TargetId& target = {});
+  /// Ends a job without an outcome that no worker has been given; false: one may have it.
+  bool take_back(const JobId& job);
   /// What runs is told to stop, and ends with what its worker says; what waits ends at once.
   void cancel_jobs(std::uint64_t owner, TimePoint now, Effects& effects);
+  /// Of a job that has been submitted and not ended; none: it is not one of these.
+  [[nodiscard]] const Lane* lane_of(const JobId& job) const;
   /// Whether replies of this dispatch still count.
   [[nodiscard]] bool leases(const JobId& job, const Token& token) const;
   /// An earlier attempt of a job that has been sent again has succeeded: that ends it. False: nobody waits for it.

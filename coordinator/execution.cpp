@@ -401,6 +401,7 @@ void Execution::cancel(Cancelled how, TimePoint now, Effects& effects) {
   if (finished_ || how <= row_.cancel) return;
   row_.cancel = how;
   must(s_.store.set_command(row_));
+  take_back_unsent();
   if (how != Cancelled::kForced) return;
   s_.dispatcher.cancel_jobs(owner_, now, effects);
   std::vector<std::size_t> waiting;  // for their time, and not for the answer to a job or to a look
@@ -410,6 +411,29 @@ void Execution::cancel(Cancelled how, TimePoint now, Effects& effects) {
     if (work->job.empty() && !looks) waiting.push_back(index);
   }
   for (const auto index : waiting) stop(*running_.at(index), now);
+}
+
+/// What no worker has been given has not been begun.
+void Execution::take_back_unsent() {
+  std::vector<std::size_t> taken;
+  for (const auto& [index, work] : running_) {
+    const auto phase = work->phase();
+    const bool looks_back = phase == Phase::kSettling || phase == Phase::kConverging || phase == Phase::kFinding ||
+                            phase == Phase::kPolling;
+    if (looks_back || work->op.uncertain || work->job.empty() || !s_.dispatcher.take_back(work->job)) continue;
+    jobs_.erase(work->job);
+    taken.push_back(index);
+  }
+  for (const auto index : taken) end(index, State::kCancelled, "CANCELLED", "cancelled before a worker took it");
+}
+
+std::string Execution::waiting() const {
+  for (const auto& [index, work] : running_) {
+    const Lane lane{work->target.ns, work->target.pool};
+    if (!work->job.empty() && !s_.registry.serves(lane, {}))
+      return "waiting for a worker of " + lane.ns + "/" + lane.pool;
+  }
+  return {};
 }
 
 bool Execution::hint(std::size_t step, const MutationResult& result) {
@@ -446,6 +470,7 @@ JsonText Execution::progress() const {
        {State::kPending, State::kRunning, State::kDone, State::kFailed, State::kBlocked, State::kCancelled}) {
     text.number(state_name(state), counts[state]);
   }
+  if (const auto waits = waiting(); !waits.empty()) text.text("waiting", waits);
   return text.take();
 }
 

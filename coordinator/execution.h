@@ -103,6 +103,9 @@ class Execution {
   void go_on(Work& work, Phase phase, TimePoint now, Millis pause = Millis{0});
   /// Of a forced cancel: nothing more is changed, and what may have been done is looked for.
   void stop(Work& work, TimePoint now);
+  void take_back_unsent();
+  /// What it waits for, for people; empty when it moves.
+  [[nodiscard]] std::string waiting() const;
   void begin_write(Work& work);
   void end_write(Work& work);
 

@@ -1,5 +1,7 @@
 #include "coordinator/registry.h"
 
+#include "coordinator/canonical.h"
+
 #include <algorithm>
 #include <set>
 
@@ -38,6 +40,13 @@ std::optional<Rejection> Registry::judge(const Announcement& a, const FleetId& f
   }
   if (!valid_token(a.worker.value)) return reject("LIMIT", "the worker id is no subject token of at most 64 bytes");
   if (a.slots < 1 || a.slots > 1024) return reject("LIMIT", "slots must be 1..1024, not " + std::to_string(a.slots));
+  if (const auto it = workers_.find(a.worker); it != workers_.end() && it->second.lane() != Lane{a.ns, a.pool}) {
+    return reject("NAMESPACE", "worker " + a.worker.value + " is one of " + it->second.announcement.ns + "/" +
+                                   it->second.announcement.pool + ": an id is one worker's");
+  }
+  if (workers_.size() >= kMaxWorkers && !workers_.contains(a.worker)) {
+    return reject("LIMIT", "there are " + std::to_string(kMaxWorkers) + " workers already");
+  }
   if (!a.fleet.empty() && a.fleet != fleet) {
     return reject("FLEET", "the worker belongs to fleet " + a.fleet.value + ", this is " + fleet.value +
                                ": use another prefix, or restart the worker to move it");
@@ -50,6 +59,7 @@ Registry::Change Registry::accept(const Announcement& announcement, TimePoint no
   auto& worker = it->second;
   const bool was_lost = !added && worker.state == WorkerState::kLost;
   worker.announcement = announcement;
+  worker.announcement.running.clear();  // heartbeats say it
   worker.last_heard = now;
   if (added) {
     worker.since = wall;
@@ -167,13 +177,16 @@ std::shared_ptr<const Manifest> Registry::manifest(const std::string& hash) cons
   return it == manifests_.end() ? nullptr : it->second;
 }
 
-std::pair<std::string, std::shared_ptr<const Manifest>> Registry::manifest_of(const Lane& which) {
+namespace {
+
+/// The hash that most of these workers that are active announce; ties: the newest joined. Empty: none is active.
+std::string most_announced(const std::vector<WorkerEntry*>& workers) {
   struct Votes {
     int workers = 0;
     WallTime newest;
   };
   std::map<std::string, Votes> votes;
-  for (const auto* worker : lane(which)) {
+  for (const auto* worker : workers) {
     if (worker->state != WorkerState::kActive) continue;
     auto& vote = votes[worker->announcement.manifest];
     ++vote.workers;
@@ -182,20 +195,37 @@ std::pair<std::string, std::shared_ptr<const Manifest>> Registry::manifest_of(co
   const auto best = std::ranges::max_element(votes, [](const auto& a, const auto& b) {
     return std::pair(a.second.workers, a.second.newest) < std::pair(b.second.workers, b.second.newest);
   });
-  if (best == votes.end()) return {};
-  return {best->first, manifest(best->first)};
+  return best == votes.end() ? std::string() : best->first;
+}
+
+}  // namespace
+
+std::pair<std::string, std::shared_ptr<const Manifest>> Registry::manifest_of(const Lane& which) {
+  const auto hash = most_announced(lane(which));
+  if (hash.empty()) return {};
+  return {hash, manifest(hash)};
 }
 
 std::pair<std::string, std::shared_ptr<const Manifest>> Registry::latest_manifest(std::string_view ns) const {
-  const auto it = latest_.find(ns);
-  if (it == latest_.end()) return {};
-  return {it->second, manifest(it->second)};
+  for (const auto* known : {&present_, &latest_}) {
+    const auto it = known->find(ns);
+    if (it != known->end() && manifests_.contains(it->second)) return {it->second, manifest(it->second)};
+  }
+  return {};
 }
 
 void Registry::index() {
+  ++changes_;
   lanes_.clear();
+  std::map<std::string, std::vector<WorkerEntry*>> namespaces;
   for (auto& [id, worker] : workers_) {
-    if (worker.state != WorkerState::kLost) lanes_[worker.lane()].push_back(&worker);
+    if (worker.state == WorkerState::kLost) continue;
+    lanes_[worker.lane()].push_back(&worker);
+    namespaces[worker.announcement.ns].push_back(&worker);
+  }
+  present_.clear();
+  for (const auto& [ns, there] : namespaces) {
+    if (auto hash = most_announced(there); !hash.empty()) present_.emplace(ns, std::move(hash));
   }
 }
 
@@ -210,6 +240,7 @@ std::optional<std::string> type_fault(const TypeDescriptor& type, const std::set
   if (!type.parent.empty() && !names.contains(type.parent)) {
     return "type " + type.name + " names a parent " + type.parent + " that is not in the manifest";
   }
+  if (nested_too_deep(type.schema)) return "the schema of type " + type.name + " is nested too deep";
   if (type.read_batch > kMaxReadBatch) return "type " + type.name + " reads more than 1000 ids at once";
   return std::nullopt;
 }
@@ -220,6 +251,7 @@ std::optional<std::string> manifest_fault(const Manifest& manifest, std::string_
   if (manifest.ns != ns)
     return "manifest of namespace '" + manifest.ns + "' from a worker of '" + std::string(ns) + "'";
   if (manifest.types.size() > kMaxTypes) return "more than 4096 types";
+  if (nested_too_deep(manifest.config_schema)) return "the schema of the configuration is nested too deep";
   std::set<std::string> names;
   std::map<std::string, std::string> parent_of;
   for (const auto& type : manifest.types) {

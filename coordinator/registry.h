@@ -45,6 +45,7 @@ std::size_t ids_read_together(const TypeDescriptor& type);
 
 /// Silence after which a worker is lost for reads. (Mutations wait longer: they may have happened.)
 inline constexpr Millis kLostAfter{3000};
+inline constexpr std::size_t kMaxWorkers = 20'000;
 /// How long a lost worker stays in the list.
 inline constexpr Millis kForgetAfter{60'000};
 
@@ -87,22 +88,28 @@ class Registry {
   /// Jobs that may be in flight: the slots of its active workers, and what others of it still hold.
   [[nodiscard]] std::size_t capacity(const Lane& lane);
 
+  /// Counts whenever somebody comes, goes or announces anew.
+  [[nodiscard]] std::uint64_t changes() const { return changes_; }
+
   // Manifests by hash.
   void learn(const std::string& hash, std::shared_ptr<const Manifest> manifest);
   [[nodiscard]] std::shared_ptr<const Manifest> manifest(const std::string& hash) const;
   /// What a run uses for a lane: the manifest of most of its active workers (ties: the newest joined), or none.
   [[nodiscard]] std::pair<std::string, std::shared_ptr<const Manifest>> manifest_of(const Lane& lane);
-  /// The manifest of a namespace that was learnt last; also when no worker is there.
+  /// The manifest of most active workers of a namespace, in whatever pool (ties: the newest joined); while none is
+  /// there, that which was learnt last.
   [[nodiscard]] std::pair<std::string, std::shared_ptr<const Manifest>> latest_manifest(std::string_view ns) const;
   [[nodiscard]] const std::map<std::string, std::shared_ptr<const Manifest>>& manifests() const { return manifests_; }
 
  private:
   void index();
 
+  std::uint64_t changes_ = 0;
   std::map<WorkerId, WorkerEntry> workers_;
   std::map<Lane, std::vector<WorkerEntry*>> lanes_;  // rebuilt when somebody comes or goes
   std::map<std::string, std::shared_ptr<const Manifest>> manifests_;
-  std::map<std::string, std::string, std::less<>> latest_;  // namespace -> hash
+  std::map<std::string, std::string, std::less<>> latest_;   // namespace -> hash that was learnt last
+  std::map<std::string, std::string, std::less<>> present_;  // namespace -> hash of most that are there; as lanes_
 };
 
 /// Why a manifest cannot be used, none when it can: names, parents, cycles, bounds, hash.

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "coordinator/canonical.h"
 #include "coordinator/json_forms.h"
 #include "coordinator/target_reader.h"
 #include "schema/subjects.h"
@@ -29,12 +30,17 @@ Result<TargetConfig> target_from_json(const Json& json) {
     target.ns = json.at("namespace");
     target.pool = json.value("pool", target.pool);
     target.discover = json.value("discover", true);
-    target.interval = Millis(json.value("interval_ms", std::int64_t{0}));
+    const auto& interval = json.contains("interval_ms") ? json.at("interval_ms") : Json(0);
+    if (!interval.is_number_integer() || !is_interval(Millis(interval.get<std::int64_t>()))) {
+      return wrong("interval_ms must be 0 (the fleet's), or 100 to 31536000000");
+    }
+    target.interval = Millis(interval.get<std::int64_t>());
     if (!valid_target_name(target.name)) return wrong(std::string("name must be ") + kTargetNameWanted.data());
     if (!valid_namespace(target.ns) || !valid_namespace(target.pool)) return wrong("namespace or pool is none");
     if (json.contains("config")) {
       auto config = document_from_json(json.at("config"));
       if (!config) return wrong(config.error().message);
+      if (nested_too_deep(config->json)) return wrong("config is nested too deep");
       target.config = std::move(*config);
     }
     if (json.contains("filters")) {

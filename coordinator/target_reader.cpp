@@ -37,11 +37,15 @@ bool valid_type(std::string_view text) {
   return segments >= 2;
 }
 
+bool is_interval(Millis every) {
+  return every.count() == 0 || (every >= kShortestInterval && every <= kLongestInterval);
+}
+
 YamlReader::Handler interval_handler(YamlReader& yaml, Millis& out) {
   return [&yaml, &out](const YamlNode& node) {
     Millis value = out;
     yaml.duration(value, Millis{0}, kLongestInterval, "a duration up to 365d")(node);
-    if (value.count() > 0 && value < kShortestInterval) {
+    if (!is_interval(value)) {
       yaml.mistake(node, "expected 0s (off) or at least 100ms, found " + shown(node.text));
     } else {
       out = value;

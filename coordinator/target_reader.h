@@ -28,7 +28,9 @@ class TargetReader {
 
 /// `NS::Segment`, two or more segments.
 bool valid_type(std::string_view text);
-/// An interval: a second at least, or 0s for off.
+/// Whether something may be looked at so often: every 100 ms to 365 d; 0: off.
+bool is_interval(Millis every);
+/// An interval, as is_interval() says.
 YamlReader::Handler interval_handler(YamlReader& yaml, Millis& out);
 
 inline constexpr std::string_view kPoolWanted = "a pool: letters, digits, _ and -, at most 64";

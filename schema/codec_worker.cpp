@@ -37,22 +37,26 @@ void put(const muster::Announcement& value, Announcement::Builder to) {
 // The names are for the coordinator to judge: a rejection tells the worker's operator why, silence does not.
 muster::Announcement get(Announcement::Reader from) {
   constexpr std::size_t kMaxNameBytes = 256;
+  constexpr std::size_t kMaxFeatures = 64;
+  constexpr std::size_t kMaxRunning = 1024;  // as many as slots
   muster::Announcement announcement;
   announcement.worker = WorkerId{get_text(from.getWorker(), "Announcement.worker", 0, kMaxNameBytes)};
   announcement.ns = get_text(from.getNamespace(), "Announcement.namespace", 0, kMaxNameBytes);
   announcement.pool = get_text(from.getPool(), "Announcement.pool", 0, kMaxNameBytes);
   announcement.protocol = from.getProtocol();
+  check_count(from.getFeatures(), kMaxFeatures, "Announcement.features");
   announcement.features = get_texts(from.getFeatures(), "Announcement.features");
-  announcement.plugin = get_text(from.getPlugin(), "Announcement.plugin");
-  announcement.version = get_text(from.getVersion(), "Announcement.version");
-  announcement.manifest = get_text(from.getManifest(), "Announcement.manifest");
+  announcement.plugin = get_text(from.getPlugin(), "Announcement.plugin", 0, kMaxNameBytes);
+  announcement.version = get_text(from.getVersion(), "Announcement.version", 0, kMaxNameBytes);
+  announcement.manifest = get_text(from.getManifest(), "Announcement.manifest", 0, kMaxNameBytes);
   announcement.slots = from.getSlots();
   announcement.max_requests_per_second = from.getMaxRequestsPerSecond();
   if (!std::isfinite(announcement.max_requests_per_second) || announcement.max_requests_per_second < 0) {
     throw Malformed("Announcement.maxRequestsPerSecond", "not a rate");
   }
-  announcement.host = get_text(from.getHost(), "Announcement.host");
+  announcement.host = get_text(from.getHost(), "Announcement.host", 0, kMaxNameBytes);
   announcement.pid = from.getPid();
+  check_count(from.getRunning(), kMaxRunning, "Announcement.running");
   announcement.running = get_all(from.getRunning());
   announcement.fleet = FleetId{get_text(from.getFleet(), "Announcement.fleet", 0, kMaxNameBytes)};
   return announcement;

@@ -156,6 +156,18 @@ TEST_CASE_METHOD(ApiFixture, "one resource is found by id and by name, with hist
   CHECK_FALSE(api("resource", {{"id", by_name["id"]}}).contains("history"));
   const auto old = api("resource", {{"id", by_name["id"]}, {"at", rfc3339(then)}});
   CHECK(old["properties"] == Json{{"name", "Alpha"}});
+  CHECK(old["version"] == 1);
+  CHECK(old["changed_at"] == old["first_seen"]);
+  CHECK(old["last_seen"] <= rfc3339(then));
+  const auto changed = clock.wall();
+  advance(Millis(60'000));
+  system.remove("NS::Box", "a");
+  discover();
+  const auto gone = api("resource", {{"id", by_name["id"]}});
+  CHECK(gone["state"] == "vanished");
+  const auto before = api("resource", {{"id", by_name["id"]}, {"at", rfc3339(changed)}});
+  CHECK(before["state"] == "present");
+  CHECK(before["version"] == 2);
   CHECK(refused("resource", {{"id", by_name["id"]}, {"at", "1999-01-01T00:00:00Z"}}) == "NOT_FOUND");
   CHECK(refused("resource", {{"id", by_name["id"]}, {"at", "yesterday"}}) == "INVALID_REQUEST");
   CHECK(refused("resource", {{"id", 7}}) == "INVALID_REQUEST");

@@ -10,6 +10,26 @@ using namespace nlohmann::literals;
 using Strings = std::vector<std::string>;
 using Catch::Contains;
 
+TEST_CASE_METHOD(CommandsFixture, "what waits for a worker says so, and is not begun once it is cancelled") {
+  add_target("far").pool = "elsewhere";
+  start_discovered();
+  auto there = box("a");
+  there["target"] = "far";
+  const auto id = begin(stack({there, linked("b", "a")}));
+  advance(Millis(3000));
+  CHECK(api("command", {{"command", id}})["progress"]["waiting"] == "waiting for a worker of NS/elsewhere");
+  const bool forced = GENERATE(false, true);
+  api("cancel", {{"command", id}, {"force", forced}});
+  const auto ended = end_of(id);
+  CHECK(ended["state"] == "cancelled");
+  CHECK(result_of(ended, "a") == "cancelled CANCELLED");
+  auto& late = add_worker("late");
+  late.announcement.pool = "elsewhere";
+  advance(Millis(5000));
+  CHECK(late.asked<CreateJob>().empty());
+  CHECK(count() == 0);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is declared is made in order, once, and then nothing is left to do") {
   start_discovered();
   events();

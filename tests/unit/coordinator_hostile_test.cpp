@@ -149,6 +149,64 @@ TEST_CASE_METHOD(HostileFixture, "a verb that is no text is refused with an answ
   CHECK_NOTHROW(Json::parse(api_text("v\xff\xfe", "{}")));
 }
 
+TEST_CASE_METHOD(HostileFixture, "what speaks for another namespace than that of its subject counts for nothing") {
+  start_discovered();
+  auto& worker = *workers[0];
+  const auto before = malformed();
+  auto ghost = worker.announcement;
+  ghost.worker = WorkerId("ghost");
+  send(Subjects().announce("OTHER"), encode(ghost));
+  Heartbeat beat;
+  beat.worker = worker.announcement.worker;
+  beat.ns = "NS";
+  beat.pool = "default";
+  beat.draining = true;
+  send(Subjects().heartbeat("OTHER"), encode(beat));
+  beat.ns = "OTHER";  // now as its subject says, and not as the worker is known
+  send(Subjects().heartbeat("OTHER"), encode(beat));
+  settle();
+  CHECK(malformed() == before + 3);
+  REQUIRE(api("workers")["items"].size() == 1);
+  CHECK(api("workers")["items"][0]["state"] == "active");
+
+  auto taken = worker.announcement;  // the id of a worker that is there, for another namespace
+  taken.ns = "OTHER";
+  send(Subjects().announce("OTHER"), encode(taken));
+  settle();
+  CHECK(api("workers")["items"][0]["namespace"] == "NS");
+
+  worker.on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation)) return {};
+    const JobReply forged{store->fleet(), job.id, job.token, WorkerId("thief"), 1, 1, JobResult(ListResult{})};
+    send(Subjects().reply("OTHER", coordinator->status().id, job.token), encode(forged));
+    send(Subjects().result("OTHER"), encode(forged));
+    return {};
+  };
+  CHECK(discover()["state"] == "complete");
+  CHECK(listed("NS::Box").size() == 1);
+  CHECK(malformed() >= before + 5);
+}
+
+TEST_CASE_METHOD(HostileFixture, "lists of any length come in parts") {
+  for (int i = 0; i < 6000; ++i) {
+    auto& target = add_target("a-target-with-quite-a-long-name-" + std::to_string(i));
+    target.discover = false;
+    target.pool = std::string(60, 'p');
+    target.config.json = "{}";
+  }
+  start_discovered();
+  std::set<std::string> names;
+  int parts = 0;
+  for (Json cursor; parts == 0 || !cursor.is_null(); ++parts) {
+    const auto answer = api("targets", cursor.is_null() ? Json::object() : Json{{"cursor", cursor}});
+    for (const auto& item : answer["items"]) CHECK(names.insert(item["name"]).second);
+    cursor = answer["next"];
+  }
+  CHECK(names.size() == 6001);
+  CHECK(parts > 1);
+  CHECK(api("targets", {{"cursor", "x"}})["error"]["code"] == "INVALID_REQUEST");
+}
+
 TEST_CASE_METHOD(HostileFixture, "a result that nobody waits for is refused, so that its worker can forget it") {
   start_discovered();
   auto bus_of_worker = broker.connect("other");

@@ -452,6 +452,31 @@ TEST_CASE_METHOD(CommandsFixture, "a result of nobody's job is refused, one that
   CHECK(worker().acks.back().verdict == Verdict::kRefused);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a result that comes on another namespace's subject is no evidence") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kThrottling, "later", Millis(60'000), 0});
+  };
+  const auto id = begin(stack({box("a")}));
+  wait_until([&] { return !worker().asked<CreateJob>().empty(); });
+  advance(Millis(1000));
+  const auto job = worker().asked<CreateJob>().front();
+  const JobReply forged{store->fleet(),
+                        job.id,
+                        Token("forged"),
+                        WorkerId("thief"),
+                        1,
+                        1,
+                        JobResult(MutationResult{MutationStatus::kSuccess, {}, "stolen", {}, "{}", {}})};
+  user->publish({Subjects().result("OTHER"), {}, encode(forged), {}}).value();
+  settle();
+  CHECK(api("command", {{"command", id}})["state"] == "running");
+  CHECK(state_of("NS::Box", "stolen") == "absent");
+  worker().on_go = nullptr;
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(state_of("NS::Box", "stolen") == "absent");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is made in place of another is asked for without the other's id") {
   start_discovered();
   auto wanted = box("a", {{"kind", "x"}});

@@ -101,3 +101,33 @@ TEST_CASE_METHOD(SettingsFixture,
   CHECK_THAT(message_of(ended, "a"), Contains("done, and") && Contains("no target is named 't' any more"));
   CHECK(events("resource.drifted").size() == 1);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "a command asks no more often than the limit says, whether a run looks or not") {
+  config.limits.requests_per_second = 1;
+  const auto boxes = [](const std::string& target) {
+    std::vector<Json> all;
+    for (int i = 0; i < 30; ++i) {
+      all.push_back(box("b" + std::to_string(i)));
+      all.back()["target"] = target;
+    }
+    return stack(all);
+  };
+  SECTION("of a target that is not to be discovered") {
+    start_discovered();
+    auto request = boxes("new");
+    request["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}, {"discover", false}}});
+    begin(request);
+    advance(Millis(5000));
+    CHECK(count() <= 6);
+  }
+  SECTION("after a restart, while the first run waits for workers") {
+    config.workers.emplace_back().count = 2;  // one of them does not come
+    start_discovered();
+    begin(boxes("t"));
+    advance(Millis(1500));
+    const auto before = count();
+    restart();
+    advance(Millis(5000));
+    CHECK(count() <= before + 6);
+  }
+}
