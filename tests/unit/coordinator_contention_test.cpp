@@ -83,6 +83,22 @@ TEST_CASE_METHOD(CommandsFixture, "a command that waits for one of its stacks ke
   for (const auto& id : {first, second, third}) CHECK(end_of(id)["state"] == "complete");
 }
 
+TEST_CASE_METHOD(CommandsFixture,
+                 "a command that is cancelled while it waits is cancelled, whatever its stack is then") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto first = begin(stack({box("a"), linked("b", "a")}));
+  advance(Millis(200));
+  const auto second = begin(stack({box("a"), box("c")}));
+  worker().release();
+  advance(Millis(200));
+  REQUIRE(count() == 1);  // what the second was planned to make is there
+  api("cancel", {{"command", second}});
+  const auto ended = end_of(second);
+  CHECK(ended["state"] == "cancelled");
+  CHECK(result_of(ended, "c") == "cancelled CANCELLED");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "deletions are refused where who uses what has changed since they were planned") {
   start_discovered();
   apply(stack({box("a"), linked("b", "a"), box("c")}));
@@ -451,4 +467,90 @@ TEST_CASE_METHOD(CommandsFixture, "what is moved while a command changes it is w
   CHECK(last_report()["state"] == "complete");
   CHECK(row("NS::Box", "made-2").parent_native_id.empty());
   CHECK(state_of("NS::Box", "made-2") == "present");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a command has made is not missing while its type may take to show it") {
+  manifest.types[0].settle = Millis(20'000);
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  const auto things = std::exchange(system.things, {});
+  events();
+  discover();
+  CHECK(state_of("NS::Box", "made-1") == "present");
+  CHECK(resource_events().empty());
+  const bool shows = GENERATE(true, false);
+  if (shows) system.things = things;
+  advance(Millis(30'000));
+  discover();
+  CHECK(state_of("NS::Box", "made-1") == (shows ? "present" : "missing"));
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "what a command finds there again is told as discovered, as it was told as vanished") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  int reads = 0;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ReadJob>(job.operation) || reads++ > 0) return {};
+    return FakeWorker::Hold{};
+  };
+  const auto id = begin(stack({box("a", {{"size", 2}})}));
+  advance(Millis(200));
+  REQUIRE(reads == 1);
+  const auto there = std::exchange(system.things, {});
+  api("discover");
+  advance(Millis(1000));
+  REQUIRE(state_of("NS::Box", "made-1") == "missing");
+  events();
+  system.things = there;
+  worker().release();
+  CHECK(end_of(id)["state"] == "complete");
+  advance(Millis(500));
+  CHECK(resource_events() == Strings{"discovered:made-1", "updated:made-1"});
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is told as made when it was seen to have gone is made anew") {
+  start_discovered();
+  std::optional<JobResult> made;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    made = system.change(job);
+    return FakeWorker::Silent{};
+  };
+  const auto id = begin(stack({box("a")}));
+  advance(Millis(100));
+  REQUIRE(made);
+  api("discover");
+  advance(Millis(500));
+  REQUIRE(listed("NS::Box") == Strings{"made-1"});
+  system.remove("NS::Box", "made-1");
+  api("discover");
+  advance(Millis(500));
+  REQUIRE(state_of("NS::Box", "made-1") == "vanished");
+  worker().on_go = {};
+  worker().send_late(worker().asked<CreateJob>().at(0), *made);
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a run sees of an object after a change of it has failed is news") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kAccessDenied, "no", {}, 0});
+  };
+  REQUIRE(result_of(apply(stack({box("a", {{"size", 2}})})), "a") == "failed ACCESS_DENIED");
+  edit("a", "size", 7);
+  discover();
+  CHECK(Json::parse(row("NS::Box", "made-1").properties)["size"] == 7);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what has taken the id of a managed object is managed in its place") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
+  system.thing("NS::Box", "made-1").uid = "another";
+  discover();
+  CHECK(row("NS::Box", "made-1").uid == "another");
+  CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  CHECK(apply(stack({}, "destroy"))["state"] == "complete");
+  CHECK(count() == 0);
 }

@@ -22,15 +22,28 @@ struct ContentsFixture : CommandsFixture {
     resource["parent"] = parent;
     return resource;
   }
-  /// Deletes what the stack has while a run lists items, and is not answered until release() of the worker.
-  void delete_while_listed() {
+  /// A run begins, and lists items until release() of the worker.
+  void hold_a_run() {
     worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
       const bool looks = job.type == "NS::Item" && std::holds_alternative<ListJob>(job.operation);
       return looks ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
     };
     api("discover");
     advance(Millis(200));
+  }
+  void end_the_run() {
+    worker().on_job = {};
+    worker().release();
+    finish_runs();
+  }
+  /// Deletes what the stack has while a run lists items, and is not answered until release() of the worker.
+  void delete_while_listed() {
+    hold_a_run();
     REQUIRE(apply(stack({}))["state"] == "complete");
+  }
+  void leave_out_box(const std::string& name) {
+    system.inspection.filters = {
+        {{"NS::Box"}, {PropertyMatch{"$.name", MatchOp::kEq, "\"" + name + "\""}}, FilterAction::kExclude}};
   }
   /// Where an item of that name lies; all of them, if there are several.
   Strings places(const std::string& name) {
@@ -335,4 +348,45 @@ TEST_CASE_METHOD(ContentsFixture, "what was read before it was told as gone is l
   Strings told;
   for (const auto& event : events("resource.")) told.push_back(event["type"]);
   CHECK(told == Strings{"muster.resource.drifted", "muster.resource.vanished"});
+}
+
+TEST_CASE_METHOD(ContentsFixture, "a change that was seen in a thing before it was deleted is no news") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  system.add("NS::Item", {.id = "inside", .parent = "made-1"});
+  discover();
+  system.thing("NS::Item", "inside").properties = R"({"size":2})";
+  delete_while_listed();
+  REQUIRE(state_of("NS::Item", "inside") == "vanished");
+  end_the_run();
+  CHECK(state_of("NS::Item", "inside") == "vanished");
+  CHECK(coordinator->status().store_failures == 0);
+}
+
+TEST_CASE_METHOD(ContentsFixture, "what a command takes while new filters are looked at stays, with what lies in it") {
+  system.add("NS::Box", {.id = "b", .properties = R"({"name":"b"})", .uid = "u-b"});
+  system.add("NS::Item", {.id = "inside", .properties = R"({"name":"i"})", .parent = "b"});
+  system.add("NS::Box", {.id = "c", .properties = R"({"name":"c"})"});  // keeps the run waiting
+  start_discovered();
+  leave_out_box("b");
+  hold_a_run();
+  REQUIRE(apply(stack({box("b")}))["state"] == "complete");
+  end_the_run();
+  CHECK(state_of("NS::Box", "b") == "present");
+  CHECK(state_of("NS::Item", "inside") == "present");
+}
+
+TEST_CASE_METHOD(ContentsFixture, "what is managed stays when what it lies in is left out") {
+  system.add("NS::Box", {.id = "b", .properties = R"({"name":"b"})", .uid = "u-b"});
+  system.add("NS::Item", {.id = "inside", .properties = R"({"name":"i"})", .parent = "b"});
+  start_discovered();
+  auto inside = item("i", "");
+  inside.erase("parent");
+  REQUIRE(apply(stack({inside}))["state"] == "complete");
+  REQUIRE(row("NS::Item", "inside").managed);
+  leave_out_box("b");
+  discover();
+  CHECK(state_of("NS::Box", "b") == "filtered");
+  CHECK(state_of("NS::Item", "inside") == "present");
+  CHECK_FALSE(row("NS::Item", "inside").drifted);
 }

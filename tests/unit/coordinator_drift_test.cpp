@@ -276,6 +276,21 @@ TEST_CASE_METHOD(DriftFixture, "what is put back in many stacks at a time takes 
   CHECK(apply({{"draft", draft}})["state"] == "complete");
 }
 
+TEST_CASE_METHOD(DriftFixture, "what is put back takes no draft away where users have as many as there may be") {
+  start_discovered();
+  REQUIRE(apply(stack({reverting(box("a", {{"size", 3}}))}))["state"] == "complete");
+  std::vector<std::string> drafts;
+  for (int i = 0; i < 16; ++i) {
+    drafts.push_back(plan({{"stacks", {{{"stack", "other"}, {"resources", {box("b")}}}}}})["draft"]);
+    advance(Millis(10));
+  }
+  edit("a", "size", 9);
+  discover();
+  advance(Millis(5000));
+  CHECK(thing("a")["size"] == 3);
+  for (const auto& draft : drafts) CHECK_FALSE(plan({{"draft", draft}}).contains("error"));
+}
+
 TEST_CASE_METHOD(DriftFixture, "of drift that is too large for an event only that it is there is told") {
   start_discovered();
   apply(stack({box("a", {{"link", "x"}})}));
@@ -349,4 +364,17 @@ TEST_CASE_METHOD(DriftFixture, "what has a secret is put back with its reference
   advance(Millis(2000));
   CHECK(thing("a")["size"] == 3);
   CHECK(plan(stack({resource}))["nothing"] == true);
+}
+
+TEST_CASE_METHOD(DriftFixture, "what does not become as declared is marked, and not put back over and over") {
+  start_discovered();
+  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    edit("a", "size", 1);
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, {}, Millis(0)});
+  };
+  CHECK(result_of(apply(stack({reverting(box("a", {{"size", 2}}))})), "a") == "failed NOT_STABILIZED");
+  CHECK(row("NS::Box", "made-1").drifted);
+  advance(Millis(60'000));
+  CHECK(api("commands")["items"].size() == 1);
 }

@@ -570,3 +570,19 @@ TEST_CASE_METHOD(IdentityFixture, "a target that is renamed keeps its rows") {
   CHECK(api("targets")["items"].size() == 1);
   CHECK(resource_events().empty());
 }
+
+TEST_CASE_METHOD(IdentityFixture, "where nobody knows whether an object was renamed, the next run tells") {
+  start_discovered();
+  const auto id = row("NS::Box", "b").id;
+  system.thing("NS::Box", "b").id = "c";
+  int reads = 0;
+  workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr || read->native_ids != Strings{"b"} || reads++ > 0) return {};
+    return JobResult(ReadResult{{Error{Errc::kAccessDenied, "no", {}, 0}}});
+  };
+  CHECK(scan_of(discover(), "NS::Box")["complete"] == false);
+  CHECK(listed("NS::Box") == Strings{"a", "b"});
+  discover();
+  CHECK(row("NS::Box", "c").id == id);
+}

@@ -256,3 +256,61 @@ TEST_CASE_METHOD(CommandsFixture, "a command whose plan cannot be read has faile
   CHECK(worker().asked<CreateJob>().empty());
   CHECK(apply(stack({box("a")}))["state"] == "complete");  // none of its stack waits for it
 }
+
+TEST_CASE_METHOD(CommandsFixture, "a change that is told to be in progress after it was stopped is not followed") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Silent{}; };
+  const auto id = begin(stack({box("a")}));
+  advance(Millis(200));
+  api("cancel", {{"command", id}, {"force", true}});
+  const MutationResult in_progress{MutationStatus::kInProgress, "request", {}, {}, {}, Millis(500)};
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    return JobResult(in_progress);
+  };
+  worker().send_late(worker().asked<CreateJob>().at(0), in_progress);
+  advance(Millis(20'000));
+  CHECK(api("command", {{"command", id}})["state"] == "cancelled");
+  CHECK(worker().asked<StatusJob>().empty());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is in progress is asked for behind what users wait for") {
+  start_discovered();
+  const auto in_progress = JobResult(MutationResult{MutationStatus::kInProgress, "request", {}, {}, {}, Millis(100)});
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour { return in_progress; };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    if (worker().asked<StatusJob>().size() < 3) return in_progress;
+    return JobResult(Error{Errc::kAccessDenied, "no", {}, 0});
+  };
+  apply(stack({box("a")}));
+  const auto polls = worker().asked<StatusJob>();
+  REQUIRE(polls.size() == 3);
+  for (const auto& job : polls) CHECK(job.priority == Priority::kStatus);
+  for (const auto& job : worker().asked<CreateJob>()) CHECK(job.priority == Priority::kCommand);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a step waits as long as the target asks before it is tried again") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kServiceUnavailable, "in a while", Millis(30'000), 0});
+  };
+  const auto id = begin(stack({box("a")}));
+  advance(Millis(25'000));
+  CHECK(worker().asked<CreateJob>().size() == 1);
+  worker().on_go = {};
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(worker().asked<CreateJob>().size() == 2);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "an update that is never as declared is tried a few times") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kInternalFailure, "no", {}, 0});
+  };
+  const auto id = begin(stack({box("a", {{"size", 2}})}));
+  advance(Millis(120'000));
+  CHECK(result_of(api("command", {{"command", id}}), "a") == "failed NOT_STABILIZED");
+  CHECK(worker().asked<UpdateJob>().size() == 5);
+}

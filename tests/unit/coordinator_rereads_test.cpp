@@ -85,6 +85,17 @@ TEST_CASE_METHOD(RereadsFixture,
     discover();
     CHECK(listed("NS::Box") == Strings{"a", "b"});
   }
+  SECTION("gone while other filters are asked for, and back as it was") {
+    discover();  // so that what is remembered has not its turn at the end
+    const auto b = system.thing("NS::Box", "b");
+    system.remove("NS::Box", "b");
+    leave_out("big");
+    restart();
+    finish_runs();
+    system.add("NS::Box", b);
+    discover();
+    CHECK(listed("NS::Box") == Strings{"b"});
+  }
   SECTION("other filters, and the first ones again") {
     discover();  // so that what is remembered has not its turn at the end
     leave_out("big");
@@ -118,6 +129,17 @@ TEST_CASE_METHOD(RereadsFixture, "drift is found by reading what is known, witho
   CHECK(jobs_of_list() == 0);
   for (const auto& job : workers[0]->asked<ReadJob>()) CHECK(job.priority == Priority::kDrift);
   CHECK(resource_events() == Strings{"changed:a"});
+}
+
+TEST_CASE_METHOD(RereadsFixture, "drift is looked for once at a time, however long that takes") {
+  config.drift_interval = Millis(10'000);
+  start_discovered();
+  workers[0]->on_job = [](const Job& job) -> test::FakeWorker::Behaviour {
+    if (std::holds_alternative<ReadJob>(job.operation)) return test::FakeWorker::Hold{};
+    return {};
+  };
+  advance(Millis(35'000));
+  CHECK(store->unfinished_runs().value().size() == 1);
 }
 
 TEST_CASE_METHOD(RereadsFixture, "a target that is only read again is reachable where that is answered") {

@@ -284,6 +284,17 @@ TEST_CASE_METHOD(TroubleFixture, "an object that goes away between list and read
   CHECK(listed("NS::Box") == Strings{"a"});
 }
 
+TEST_CASE_METHOD(TroubleFixture, "a known object that goes away between list and read has vanished in that run") {
+  start_discovered();
+  REQUIRE(state_of("NS::Box", "a") == "present");
+  workers[0]->on_job = [this](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<ReadJob>(job.operation)) system.remove("NS::Box", "a");
+    return {};
+  };
+  CHECK(scan_of(discover(), "NS::Box")["missing"] == 1);
+  CHECK(state_of("NS::Box", "a") == "vanished");
+}
+
 TEST_CASE_METHOD(TroubleFixture, "a parent that goes away between its listing and its children's has none") {
   start_discovered();
   events();

@@ -1,0 +1,95 @@
+// What a coordinator keeps comes to an end, and what it is flooded with harms nobody.
+#include "support/commands_fixture.h"
+#include "support/failing_store.h"
+
+using namespace muster;
+using namespace muster::test;
+
+TEST_CASE_METHOD(CommandsFixture, "events are dropped when they take more room than they may") {
+  config.limits.event_bytes = 2000;
+  start_discovered();
+  for (int i = 0; i < 20; ++i) discover();
+  advance(Millis(61'000));
+  const auto kept = store->events(0, 1000).value();
+  REQUIRE_FALSE(kept.empty());
+  CHECK(kept.front().sequence > 1);
+  CHECK(kept.back().sequence == store->last_sequence().value());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "the last thousand runs and commands are kept") {
+  for (int i = 0; i < 1100; ++i) {
+    RunRow run;
+    CommandRow command;
+    run.id = RunId(make_ulid(clock.wall(), random));
+    command.id = CommandId(make_ulid(clock.wall(), random));
+    run.state = command.state = "complete";
+    run.trigger = "interval";
+    run.scope = "[]";
+    run.report = command.plan = "{}";
+    command.kind = "apply";
+    clock.advance(Millis(10));
+    store->put_run(run).value();
+    store->put_command(command).value();
+  }
+  store->commit().value();
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  advance(Millis(500));
+  CHECK(store->runs({}, 2000).value().size() == 1000);
+  CHECK(store->commands({}, 2000).value().size() == 1000);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "who has an answer hears nothing of a store that fails later") {
+  auto owned = std::make_unique<FailingStore>(std::move(store));
+  auto& failing = *owned;
+  store = std::move(owned);
+  start_discovered();
+  const auto asks = broker.connect("asks");
+  asks->subscribe_answers(asks->inbox() + ".>").value();
+  asks->publish({Subjects(config.prefix).api("discover"), asks->inbox() + ".answer", R"({"api":1})", {}}).value();
+  finish_runs();
+  failing.failing = true;
+  api("discover");
+  advance(Millis(1000));
+  failing.failing = false;
+  finish_runs();
+  std::vector<Message> said;
+  asks->receive(said, 10);
+  CHECK(said.size() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "nobody is taken for lost while its heartbeats lie unread behind other messages") {
+  start_discovered();
+  events();
+  const auto noise = broker.connect("noise");
+  for (const auto* subject : {"muster.announce.NS", "muster.result.NS", "muster.heartbeat.NS"}) {
+    for (int i = 0; i < 45'000; ++i) noise->publish({subject, {}, "x", {}}).value();
+  }
+  for (int i = 0; i < 8; ++i) {  // turns that are no stall, and do not come to the end of it
+    clock.advance(Millis(900));
+    worker().turn();
+    broker.deliver_until(clock.now());
+    coordinator->turn();
+  }
+  settle();
+  CHECK(events("worker.lost").empty());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is on a target of a pool is asked of the workers of that pool alone") {
+  config.targets[0].pool = "site";
+  FakeSystem elsewhere;
+  auto& there = *workers.emplace_back(std::make_unique<FakeWorker>(broker, clock, "w1", manifest, system));
+  auto& here = *workers.emplace_back(std::make_unique<FakeWorker>(broker, clock, "w2", manifest, elsewhere));
+  there.announcement.pool = "site";
+  there.announce();
+  here.announce();
+  start();
+  finish_runs();
+  CHECK(last_report()["state"] == "complete");
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  CHECK(discover()["state"] == "complete");
+  CHECK(apply(stack({}, "destroy"))["state"] == "complete");
+  CHECK(here.jobs.empty());
+  for (const auto& job : there.jobs) CHECK(job.pool == "site");
+}
