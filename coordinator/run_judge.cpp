@@ -189,11 +189,15 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
   if (entry == nullptr || target.left.contains(row)) return;
   const bool unlisted =
       MUSTER_MUTATION("missing-unconfirmed") || (scan.listing_failed && MUSTER_MUTATION("partial-is-whole"));
-  if (is_gone(answer) || unlisted) {
+  // Whose the id is now lies where nothing is listed: it is not to be known, and the one that had the id is gone.
+  const auto* const there = std::get_if<Item>(&answer);
+  const bool another =
+      there != nullptr && entry->uid != 0 && !there->uid.empty() && hash128(there->uid).low != entry->uid;
+  if (is_gone(answer) || another || unlisted) {
     const auto record = must(s_.store.one(row));
     // NOT_FOUND proves nothing. Where the clock was set back the change lies ahead, and has not just been made.
-    const bool settling =
-        record && record->managed && std::chrono::abs(s_.clock.wall() - record->changed_at) < scan.type->settle;
+    const bool settling = !another && record && record->managed &&
+                          std::chrono::abs(s_.clock.wall() - record->changed_at) < scan.type->settle;
     if (settling || s_.writes.outdates(position_, scan.row.id, id)) {
       entry->seen = true;
       return;
@@ -201,10 +205,10 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
     leave_tree(target, row, ResourceState::kVanished, "vanished");
     return;
   }
-  if (const auto* item = std::get_if<Item>(&answer)) {
+  if (there != nullptr) {
     // Not listed and there all the same: the list is not to be trusted, the object is.
     entry->seen = true;
-    observe(target, scan, {id, item->uid, item->properties}, entry->parent);
+    observe(target, scan, {id, there->uid, there->properties}, entry->parent);
     if (scan.parent != &scan) return;
     for (const auto& below : scan.index.entries()) {
       if (below.parent == row && !below.seen) scan.to_confirm.push_back({below.row, 0});

@@ -245,8 +245,11 @@ bool Cloud::left_out(const std::string& type, const Thing& thing) const {
 Cloud::Kept Cloud::kept(const std::string& type, const Thing& thing) const {
   if (left_out(type, thing)) return Kept::kNo;
   if (thing.parent.empty()) return Kept::kYes;
-  const auto place = kept(around(type), types_.at(around(type)).at(thing.parent));
-  return place == Kept::kNo && thing.has_moved ? Kept::kUnknown : place;
+  const auto& around_it = types_.at(around(type)).at(thing.parent);
+  const auto place = kept(around(type), around_it);
+  // Who asked for what lies in one box may have been told of another's that had taken its id.
+  const bool elsewhere = thing.has_moved || around_it.name.starts_with(kSuccessor);
+  return place == Kept::kNo && elsewhere ? Kept::kUnknown : place;
 }
 
 Json Cloud::properties(const std::string& type, const Thing& thing) {

@@ -53,7 +53,7 @@ class Cloud {
   enum class Kept : std::uint8_t {
     kYes,
     kNo,
-    kUnknown  // moved into a box that is left out: its listing would say so, and nobody asks for that
+    kUnknown  // in a box that is left out, and once seen in another: its listing would say so, and nobody asks for that
   };
   [[nodiscard]] Kept kept(const std::string& type, const Thing& thing) const;
 

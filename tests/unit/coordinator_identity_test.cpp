@@ -257,6 +257,18 @@ TEST_CASE_METHOD(IdentityFixture, "what a filter of the plugin excludes is count
   CHECK(resource_events() == Strings{"discovered:a", "discovered:a1"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "an object whose id one in a place that is left out has taken is gone") {
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  system.thing("NS::Item", "a1").uid = "u-old";
+  start_discovered();
+  events();
+  system.remove("NS::Item", "a1");
+  system.add("NS::Item", {.id = "a1", .uid = "u-new", .parent = "b"});
+  for (int i = 0; i < 2; ++i) CHECK(discover()["state"] == "complete");
+  CHECK(state_of("NS::Item", "a1") == "vanished");
+  CHECK(resource_events() == Strings{"vanished:a1"});
+}
+
 TEST_CASE_METHOD(IdentityFixture, "what a filter newly excludes leaves as filtered, with what is below it") {
   start_discovered();
   events();
