@@ -347,7 +347,7 @@ void Commands::revert(TimePoint now) {
   put_back_at_ = now + kPutBackPause;
   std::erase_if(to_put_back_, [&](const auto& each) {
     const auto& [stack, names] = each;
-    return !busy({stack}) && put_back(stack, names, now);
+    return !busy({stack}) && put_back(stack, names);
   });
 }
 
@@ -379,7 +379,7 @@ std::set<std::string> Commands::waits_for_values(const Plan& plan, const Declara
 }
 
 /// False: it cannot be planned yet.
-bool Commands::put_back(const std::string& stack, const std::set<std::string>& names, TimePoint now) {
+bool Commands::put_back(const std::string& stack, const std::set<std::string>& names) {
   if (queued_.size() >= kMaxQueued) return false;
   Declaration declaration;
   declaration.stack = stack;

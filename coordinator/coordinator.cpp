@@ -365,7 +365,7 @@ void Coordinator::take_reply(JobReply reply, const Message& message, TimePoint n
   const bool waited_for = reply.fleet == store_.fleet() && leased();
   const bool part = std::holds_alternative<Part>(reply.body);  // only the last one says where it wants its answer
   if (ends && !waited_for && (part || !ack_to.empty())) {
-    ack.verdict = late_result(std::move(reply), subject_token(message.subject, subjects_.prefix(), 1), ack_to, now);
+    ack.verdict = late_result(std::move(reply), subject_token(message.subject, subjects_.prefix(), 1), ack_to);
     if (ack.verdict == Verdict::kRefused) ack.reason = "no such job in this fleet";
   } else {
     core_->dispatcher.on_reply(std::move(reply), now, effects_);
@@ -378,7 +378,7 @@ void Coordinator::take_reply(JobReply reply, const Message& message, TimePoint n
   when.push_back({std::move(ack_to), {}, encode(ack), {}});
 }
 
-Verdict Coordinator::late_result(JobReply reply, std::string_view ns, std::string& ack_to, TimePoint now) {
+Verdict Coordinator::late_result(JobReply reply, std::string_view ns, std::string& ack_to) {
   if (reply.fleet != store_.fleet()) return Verdict::kRefused;
   if (auto* part = std::get_if<Part>(&reply.body)) {
     auto bytes = part->data.size();

@@ -77,7 +77,7 @@ class Coordinator {
   void take_reply(JobReply reply, const Message& message, TimePoint now);
   /// `ns`       whose subject it came on
   /// `ack_to`   becomes that of the whole where a part makes one
-  Verdict late_result(JobReply reply, std::string_view ns, std::string& ack_to, TimePoint now);
+  Verdict late_result(JobReply reply, std::string_view ns, std::string& ack_to);
 
   /// Whether a message is on the subject of the namespace that it speaks for: whoever may publish there speaks for no
   /// other. Complains where it is not.

@@ -103,10 +103,10 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
     }
     const bool settles = changing && phase != Phase::kCreating && work.op.uncertain;
     go_on(work,
-          settles                     ? Phase::kSettling
-          : phase == Phase::kFinding  ? Phase::kCreating
-          : phase == Phase::kDeleting ? Phase::kReading
-                                      : phase,
+          settles                                                  ? Phase::kSettling
+          : phase == Phase::kFinding                               ? Phase::kCreating
+          : phase == Phase::kDeleting || phase == Phase::kEmptying ? Phase::kReading
+                                                                   : phase,
           now, settles ? kRecover : Millis{0});
   }
 }
@@ -165,12 +165,12 @@ Priority Execution::priority_of(const Work& work) {
   return work.phase() == Phase::kPolling ? Priority::kStatus : Priority::kCommand;
 }
 
-void Execution::submit(Work& work, JobOperation operation, TimePoint now) {
+void Execution::submit(Work& work, JobOperation operation, TimePoint now, std::string_view type) {
   const bool change = is_mutation(operation);
   JobSpec spec;
   spec.lane = {work.target.ns, work.target.pool};
   spec.target = {work.target.id, work.target.name, work.target.config};
-  spec.type = work.step.type;
+  spec.type = type.empty() ? work.step.type : std::string(type);
   spec.manifest = s_.registry.manifest_of(spec.lane).first;
   spec.operation = std::move(operation);
   spec.priority = priority_of(work);
@@ -219,6 +219,8 @@ void Execution::submit_due(Work& work, TimePoint now) {
       begin_write(work);
       if (MUSTER_MUTATION("delete-unconditioned")) work.precondition = {};
       return submit(work, DeleteJob{work.key(), work.op.native_id, work.precondition}, now);
+    case Phase::kEmptying:
+      return empty_more(work, now);
   }
 }
 
@@ -234,6 +236,7 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
     take_change(work, std::move(outcome.result), outcome.uncertain, now);
     return;
   }
+  if (phase == Phase::kEmptying) return take_emptying(work, std::move(outcome.result), now);
   if (phase == Phase::kFinding) return take_finding(work, std::move(outcome.result), now);
   ReadItem answer = Error{Errc::kContract, "the plugin answered a read with something else", {}, 0};
   if (auto* error = std::get_if<Error>(&outcome.result)) answer = std::move(*error);

@@ -81,6 +81,7 @@ class Execution {
     kSettling = 5,    // a read that tells how a change went
     kConverging = 6,  // a read of what was changed, which is not yet as declared
     kFinding = 7,     // what of the name is there already, after a create of unknown outcome
+    kEmptying = 8,    // what lies in what is replaced, and goes with it, is deleted first
   };
   struct Work;
 
@@ -98,7 +99,8 @@ class Execution {
 
   void submit_due(Work& work, TimePoint now);
   static Priority priority_of(const Work& work);
-  void submit(Work& work, JobOperation operation, TimePoint now);
+  /// `type`   of what the job is for, where that is not the step's own
+  void submit(Work& work, JobOperation operation, TimePoint now, std::string_view type = {});
   /// Not after the step's deadline: what is not over then is ended by what its last job says.
   void go_on(Work& work, Phase phase, TimePoint now, Millis pause = Millis{0});
   /// Of a forced cancel: nothing more is changed, and what may have been done is looked for.
@@ -139,6 +141,12 @@ class Execution {
   std::optional<Error> held_by(const Work& work);
   static std::function<bool(std::string_view)> outlives(const Work& work);
   void deleted(Work& work, TimePoint now);
+  /// Whether there is something in what refuses to be deleted that this command makes anew elsewhere: that goes first.
+  bool begin_emptying(Work& work, TimePoint now);
+  void empty_more(Work& work, TimePoint now);
+  void take_emptying(Work& work, JobResult result, TimePoint now);
+  void leave(const Work& work, const ResourceRecord& row, std::string_view reason, std::string_view event);
+  void leave_contents(const Work& work, RowId row);
 
   // execution_outcomes.cpp: what answers mean
   void take_reading(Work& work, const ReadItem& answer, TimePoint now);

@@ -1,6 +1,7 @@
 // What is deleted, with all that lies in it.
 
 #include <algorithm>
+#include <utility>
 
 #include "coordinator/execution_work.h"
 #include "coordinator/inventory_view.h"
@@ -39,22 +40,10 @@ void Execution::deleted(Work& work, TimePoint now) {
   s_.writes.end(work.scan, work.op.native_id);
   // What is known by its properties is what an earlier create may have made, whichever command has found it since.
   if (!rules_of(*work.type).identity.empty()) settle_key(work, place_of(step.row));
-  const auto at = s_.clock.wall();
-  if (const auto row = must(s_.store.one(step.row))) {
-    const auto leave = [&](const ResourceRecord& each, std::string_view reason, std::string_view event) {
-      if (each.state == ResourceState::kVanished || each.state == ResourceState::kFiltered) return;
-      must(s_.store.leave(each.row, each.managed ? ResourceState::kMissing : ResourceState::kVanished, reason, at));
-      s_.events.emit(work.target.ns, event, each.id.value, identity(each).text("reason", reason).take());
-    };
-    each_within(s_.store, step.row, outlives(work), [&](const ResourceRecord& child) {
-      s_.writes.begin(child.scan, child.native_id);  // what was seen of it before is no news
-      s_.writes.end(child.scan, child.native_id);
-      if (child.managed && !to_go_.contains(child.row)) s_.drift.gone(child);
-      leave(child, "parent", "resource.vanished");
-    });
+  if (must(s_.store.one(step.row))) {
+    leave_contents(work, step.row);
     must(s_.store.release(step.row));
-    auto freed = must(s_.store.one(step.row)).value();
-    leave(freed, "deleted", "resource.deleted");
+    leave(work, must(s_.store.one(step.row)).value(), "deleted", "resource.deleted");
   }
   if (step.action == StepAction::kReplace && !work.create_first) {
     work.begin_second_half();
@@ -63,6 +52,76 @@ void Execution::deleted(Work& work, TimePoint now) {
     return go_on(work, Phase::kCreating, now);
   }
   end(work.op.step, State::kDone);
+}
+
+void Execution::leave(const Work& work, const ResourceRecord& row, std::string_view reason, std::string_view event) {
+  if (row.state == ResourceState::kVanished || row.state == ResourceState::kFiltered) return;
+  const auto state = row.managed ? ResourceState::kMissing : ResourceState::kVanished;
+  must(s_.store.leave(row.row, state, reason, s_.clock.wall()));
+  s_.events.emit(work.target.ns, event, row.id.value, identity(row).text("reason", reason).take());
+}
+
+void Execution::leave_contents(const Work& work, RowId row) {
+  each_within(s_.store, row, outlives(work), [&](const ResourceRecord& child) {
+    s_.writes.begin(child.scan, child.native_id);  // what was seen of it before is no news
+    s_.writes.end(child.scan, child.native_id);
+    if (child.managed && !to_go_.contains(child.row)) s_.drift.gone(child);
+    leave(work, child, "parent", "resource.vanished");
+  });
+}
+
+bool Execution::begin_emptying(Work& work, TimePoint now) {
+  if (work.step.action != StepAction::kReplace || std::exchange(work.emptied, true)) return false;
+  each_within(s_.store, work.step.row, outlives(work), [&](const ResourceRecord& child) {
+    // Without its uid nothing would tell that it is the one that was planned for.
+    if (child.managed && to_go_.contains(child.row) && !child.uid.empty()) work.contents.push_back(child.row);
+  });
+  if (work.contents.empty()) return false;
+  end_write(work);
+  work.op.job = {};
+  ++work.op.epoch;  // nothing was applied: what is asked for next is another change
+  must(s_.store.put_operation(work.op));
+  go_on(work, Phase::kEmptying, now);
+  return true;
+}
+
+void Execution::empty_more(Work& work, TimePoint now) {
+  for (; !work.contents.empty(); work.contents.pop_back()) {
+    const auto row = must(s_.store.one(work.contents.back()));
+    if (!row || (row->state != ResourceState::kPresent && row->state != ResourceState::kStale)) continue;
+    s_.writes.begin(row->scan, row->native_id);
+    const auto key = work.key() + "-" + row->id.value;
+    return submit(work, DeleteJob{key, std::string(row->native_id), {std::string(row->uid), {}}}, now, row->type);
+  }
+  work.op.job = {};
+  go_on(work, Phase::kReading, now);
+  submit_due(work, now);
+}
+
+void Execution::take_emptying(Work& work, JobResult result, TimePoint now) {
+  const auto row = must(s_.store.one(work.contents.back())).value();
+  s_.writes.end(row.scan, row.native_id);
+  work.op.job = {};
+  const auto* done = std::get_if<MutationResult>(&result);
+  const auto* error = std::get_if<Error>(&result);
+  if (error != nullptr && error->code == Errc::kCancelled && row_.cancel != Cancelled::kNo) {
+    return end(work.op.step, State::kCancelled, "CANCELLED", "cancelled");
+  }
+  if (error != nullptr && error->code != Errc::kNotFound) {
+    return fail(
+        work,
+        {error->code, std::string(row.native_id) + " lies in it, and cannot be deleted: " + error->message, {}, 0});
+  }
+  if (done != nullptr && done->status != MutationStatus::kSuccess) {
+    return fail(
+        work,
+        {Errc::kConflict, std::string(row.native_id) + " lies in it, and is being deleted still: apply again", {}, 0});
+  }
+  leave_contents(work, row.row);
+  leave(work, row, "parent", "resource.vanished");  // as what goes with it by itself: it is made anew by its own step
+  work.contents.pop_back();
+  go_on(work, Phase::kEmptying, now);
+  submit_due(work, now);
 }
 
 }  // namespace muster

@@ -142,6 +142,8 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
   }
   if (error.code == Errc::kNotFound) return gone(work);
   if (unknown) return go_on(work, Phase::kSettling, now, pause_after(work.tries, kFirstPause));
+  const bool refuses = error.code == Errc::kConflict && change == Work::Change::kDelete;
+  if (refuses && begin_emptying(work, now)) return;
   if (error.code == Errc::kConflict) {
     ++work.op.epoch;  // nothing was applied: what is asked for next is another change
     return again(work, Phase::kReading, error, now);

@@ -92,6 +92,8 @@ struct Execution::Work {
   JsonText prior;  // as read before the change, less what is not to be read back
   Hash128 state;   // of all that was read
   Precondition precondition;
+  std::vector<RowId> contents;  // kEmptying: what is to go first, the innermost at the end
+  bool emptied = false;         // that has been done
   std::optional<UpdateJob> update;
   std::optional<Item> told;  // what a create was answered with that is to be seen yet
   TimePoint told_at;

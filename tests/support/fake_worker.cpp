@@ -111,6 +111,11 @@ JobResult FakeSystem::change(const Job& job) {
   if (!remove.precondition.uid.empty() && remove.precondition.uid != it->uid) {
     return Error{Errc::kConflict, "it is another thing", {}, 0};
   }
+  const auto lies_in_it = [&](const Thing& thing) { return thing.parent == remove.native_id; };
+  if (refuses_full &&
+      std::ranges::any_of(things, [&](const auto& each) { return std::ranges::any_of(each.second, lies_in_it); })) {
+    return Error{Errc::kConflict, "it is not empty", {}, 0};
+  }
   of_type.erase(it);
   if (holds) empty_out(remove.native_id);
   return MutationResult{MutationStatus::kSuccess, {}, remove.native_id, {}, {}, Millis(0)};

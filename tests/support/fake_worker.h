@@ -41,7 +41,8 @@ struct FakeSystem {
   std::map<std::string, std::string> made;  // ids by idempotency key
   bool knows_keys = true;                   // false: a second create finds the name taken
   bool names_are_ids = false;
-  bool holds = true;  // what lies in a thing goes with it
+  bool holds = true;          // what lies in a thing goes with it
+  bool refuses_full = false;  // while something lies in a thing, that cannot be deleted
   int next_id = 1;
 
  private:

@@ -65,6 +65,7 @@ struct ContentsFixture : CommandsFixture {
 
 TEST_CASE_METHOD(ContentsFixture, "what lies in a thing that is replaced is made anew in the new one") {
   system.names_are_ids = GENERATE(false, true);
+  system.refuses_full = GENERATE(false, true);
   const bool create_first = GENERATE(false, true);
   if (create_first && system.names_are_ids) return;  // the name is taken
   start_discovered();
