@@ -447,9 +447,7 @@ Verdict Commands::evidence(const JobReply& reply, std::string_view ns, Effects& 
   const auto* done = result == nullptr ? nullptr : std::get_if<MutationResult>(result);
   if (done == nullptr || MUSTER_MUTATION("drop-late-success"))
     return Verdict::kSuperseded;  // how a superseded attempt failed is of no use
-  const auto is_of_namespace = [&](const CommandStep& step) {
-    return namespace_of(step.type) == ns || MUSTER_MUTATION("any-subject");
-  };
+  const auto is_of_namespace = [&](const CommandStep& step) { return namespace_of(step.type) == ns; };
   if (operation->state == "running") {
     for (auto& [owner, execution] : running_) {
       if (execution->row().id != operation->command) continue;

@@ -211,8 +211,11 @@ Result<Discovery::Trigger> Discovery::trigger(ScopePart scope, const std::string
   const auto targets = must(s_.store.targets());
   for (const auto& name : scope.targets) {
     const auto row = std::ranges::find(targets, name, &TargetRow::name);
-    if (row == targets.end() || row->state == TargetState::kRemoved) {
+    if (row == targets.end()) {
       return Error{Errc::kNotFound, "no target is named '" + name + "': `muster targets` lists them", {}, 0};
+    }
+    if (row->state == TargetState::kRemoved) {
+      return Error{Errc::kNotFound, "target " + name + " is declared no more: it is looked at once it is again", {}, 0};
     }
   }
   for (const auto& type : scope.types) {
