@@ -123,7 +123,7 @@ std::vector<std::string> cycle_of(const std::vector<DeclaredResource>& resources
   std::map<std::string_view, std::set<std::string>> open;  // names that come first, of what is on no way out yet
   for (const auto& resource : resources) open.emplace(resource.name, resource.needs());
   for (auto& [name, needs] : open) std::erase_if(needs, [&](const auto& need) { return !open.contains(need); });
-  std::map<std::string_view, std::vector<std::string_view>> users;
+  std::map<std::string, std::vector<std::string_view>, std::less<>> users;  // needs go while it is used
   std::vector<std::string_view> ready;
   for (const auto& [name, needs] : open) {
     for (const auto& need : needs) users[need].push_back(name);
@@ -132,7 +132,7 @@ std::vector<std::string> cycle_of(const std::vector<DeclaredResource>& resources
   while (!ready.empty()) {
     const auto name = ready.back();
     ready.pop_back();
-    for (const auto user : users[name]) {
+    for (const auto user : users[std::string(name)]) {
       auto& needs = open.at(user);
       needs.erase(std::string(name));
       if (needs.empty()) ready.push_back(user);
