@@ -38,6 +38,9 @@ class DeclarationReader {
       result_.mistakes.push_back(
           {use.file, use.line, use.column, "no resource is named " + shown(use.name) + " in stack " + use.stack});
     }
+  }
+
+  void tell_cycles() {
     for (const auto& stack : result_.stacks) {
       const auto cycle = cycle_of(stack.resources);
       if (cycle.empty()) continue;
@@ -188,11 +191,13 @@ std::optional<DeclarationPlaces::Place> DeclarationPlaces::find(const std::strin
 }
 
 DeclarationResult read_declarations(const std::vector<DeclarationFile>& files,
-                                    const std::map<std::string, std::string>& variables, DeclarationPlaces* places) {
+                                    const std::map<std::string, std::string>& variables, DeclarationPlaces* places,
+                                    Cycles cycles) {
   DeclarationResult result;
   DeclarationReader reader(result, variables, places);
   for (const auto& file : files) reader.read(file);
   reader.finish();
+  if (cycles == Cycles::kMistakes) reader.tell_cycles();
   const auto order = [&](const ConfigMistake& mistake) {
     const auto file = std::ranges::find(files, mistake.file, &DeclarationFile::name);
     return std::tuple(file - files.begin(), mistake.line, mistake.column);

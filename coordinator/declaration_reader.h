@@ -50,9 +50,11 @@ struct DeclarationResult {
 /// Texts in properties may hold references (secret_text.h); names that they refer to must be declared in the stack.
 /// `variables`   for ${var:NAME}
 /// `places`      filled in when it is given
+/// `cycles`      whether references that go in a circle are mistakes here; a plan tells them beside its own
+enum class Cycles : std::uint8_t { kLeftToPlan, kMistakes };
 DeclarationResult read_declarations(const std::vector<DeclarationFile>& files,
                                     const std::map<std::string, std::string>& variables,
-                                    DeclarationPlaces* places = nullptr);
+                                    DeclarationPlaces* places = nullptr, Cycles cycles = Cycles::kLeftToPlan);
 
 /// Whether a YAML text looks like a declaration, and not like a configuration.
 bool looks_like_declaration(const std::string& yaml);

@@ -74,6 +74,7 @@ class Planner {
         for (const auto& hole : node.resource->holes) holes.push_back(hole.pointer);
         if (rules != nullptr) validate(*node.resource, *rules, Json::parse(node.resource->properties), holes);
       }
+      tell_cycle();
       return false;
     }
     std::deque<std::size_t> ready;
@@ -89,11 +90,13 @@ class Planner {
         if (--nodes_[dependent].open == 0) ready.push_back(dependent);
       }
     }
-    if (planned < nodes_.size()) {
-      const auto cycle = cycle_of(declaration_.resources);
-      mistake(cycle.front(), "the references make a cycle: " + cycle_text(cycle));
-    }
+    if (planned < nodes_.size()) tell_cycle();
     return planned == nodes_.size();
+  }
+
+  void tell_cycle() {
+    const auto cycle = cycle_of(declaration_.resources);
+    if (!cycle.empty()) mistake(cycle.front(), "the references make a cycle: " + cycle_text(cycle));
   }
 
   void collect() {

@@ -22,7 +22,7 @@ Checked check_text(const std::string& file, const std::string& text,
     return {result.mistakes, std::to_string(result.config.targets.size()) + " targets, " +
                                  std::to_string(result.config.workers.size()) + " kinds of workers"};
   }
-  const DeclarationResult result = read_declarations({{file, text}}, variables);
+  const DeclarationResult result = read_declarations({{file, text}}, variables, nullptr, Cycles::kMistakes);
   std::size_t resources = 0;
   for (const Declaration& stack : result.stacks) resources += stack.resources.size();
   return {result.mistakes,

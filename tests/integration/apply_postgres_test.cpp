@@ -189,6 +189,7 @@ resources:
   CHECK_THAT(answer.err, Contains("shop.yaml:4:") && Contains("/login"));
   CHECK_THAT(answer.err, Contains("shop.yaml:5:") && Contains("PG::Rule"));
   CHECK_THAT(answer.err, Contains("shop.yaml:6:") && Contains("elsewhere") && Contains("is a secret"));
+  CHECK_THAT(answer.err, Contains("shop.yaml:7:") && Contains("the references make a cycle: d -> e -> d"));
   CHECK(fleet.ask("SELECT rolname FROM pg_roles WHERE rolname IN ('a', 'b', 'c', 'd', 'e')").empty());
   CHECK(fleet.json({"targets"}).empty());
 }

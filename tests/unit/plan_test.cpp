@@ -336,6 +336,7 @@ TEST_CASE("a cycle is printed as a cycle") {
   const auto result = make_plan({"shop", {a, b, c, d}}, ApplyMode::kReconcile, world);
   REQUIRE(result.mistakes.size() == 1);
   CHECK_THAT(result.mistakes[0].message, Contains("b -> c -> b") || Contains("c -> b -> c"));
+  CHECK(result.mistakes[0].resource == result.mistakes[0].message.substr(result.mistakes[0].message.size() - 1));
 }
 
 TEST_CASE("declarations come back from JSON as they were") {
