@@ -189,12 +189,12 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
   if (entry == nullptr || target.left.contains(row)) return;
   const bool unlisted =
       MUSTER_MUTATION("missing-unconfirmed") || (scan.listing_failed && MUSTER_MUTATION("partial-is-whole"));
+  const auto record = must(s_.store.one(row));
   // Whose the id is now lies where nothing is listed: it is not to be known, and the one that had the id is gone.
   const auto* const there = std::get_if<Item>(&answer);
   const bool another =
-      there != nullptr && entry->uid != 0 && !there->uid.empty() && hash128(there->uid).low != entry->uid;
+      there != nullptr && record && !record->uid.empty() && !there->uid.empty() && there->uid != record->uid;
   if (is_gone(answer) || another || unlisted) {
-    const auto record = must(s_.store.one(row));
     // NOT_FOUND proves nothing. Where the clock was set back the change lies ahead, and has not just been made.
     const bool settling = !another && record && record->managed &&
                           std::chrono::abs(s_.clock.wall() - record->changed_at) < scan.type->settle;
