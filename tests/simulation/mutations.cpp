@@ -47,7 +47,7 @@ const std::vector<Mutation>& mutations() {
       {"key-per-attempt", "every attempt of a change has the same key", {1}},
       {"same-key-for-both-halves", "another change has another key", {10}},
       {"forget-unsettled-key", "the next command goes on with the key of what may have been made", {12}},
-      {"update-unconditioned", "an update is of what was seen", {28, 174}, {"plans"}},
+      {"update-unconditioned", "an update is of what was seen", {74, 285}},
       {"delete-unconditioned", "a deletion is of what was seen", {1}},
       {"key-of-elsewhere", "what was asked for in one thing is not what is declared in another", {1224}, kAlone},
       // order
@@ -71,7 +71,7 @@ const std::vector<Mutation>& mutations() {
       {"missing-unconfirmed", "what is not listed is read before it is told as vanished", {24, 28}},
       {"page-left-out", "an answer of several pages holds what is in each", {1}},
       {"partial-is-whole", "what a listing that failed has not shown may be there", {8, 61}},
-      {"any-id", "what a read of one id tells of another is not believed", {418}, kAlone},
+      {"any-id", "what a read of one id tells of another is not believed", {}},
       {"filters-of-part", "filters are known to have judged all only where all was read", {68}},
       {"replace-at-once", "an object whose id is another's now is looked for under other ids", {18}},
       {"drift-seen-unsaid", "what a command has seen drifted, and did not put right, is told", {112}},

@@ -257,6 +257,19 @@ TEST_CASE_METHOD(IdentityFixture, "what a filter of the plugin excludes is count
   CHECK(resource_events() == Strings{"discovered:a", "discovered:a1"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "what a read of one id tells of another says nothing of the one") {
+  for (const auto* id : {"a1", "b1"}) system.thing("NS::Item", id).uid = std::string("u-") + id;
+  start_discovered();
+  system.remove("NS::Item", "a1");
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr || read->native_ids != Strings{"a1"}) return {};
+    return JobResult(ReadResult{{Item{"b1", "u-b1", "{}"}}});
+  };
+  CHECK(discover()["state"] == "partial");
+  CHECK(state_of("NS::Item", "a1") != "vanished");
+}
+
 TEST_CASE_METHOD(IdentityFixture, "an object whose id one in a place that is left out has taken is gone") {
   system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
   system.thing("NS::Item", "a1").uid = "u-old";
