@@ -94,6 +94,7 @@ class Planner {
     return planned == nodes_.size();
   }
 
+  /// One of the cycles, if there are any.
   void tell_cycle() {
     const auto cycle = cycle_of(declaration_.resources);
     if (!cycle.empty()) mistake(cycle.front(), "the references make a cycle: " + cycle_text(cycle));
@@ -202,7 +203,6 @@ class Planner {
     return &made;
   }
 
-  /// One of the cycles, as `a -> b -> a`.
   void plan_one(Node& node, std::size_t index) {
     const auto& resource = *node.resource;
     const auto& rules = *rules_of(resource.type);

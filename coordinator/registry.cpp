@@ -1,10 +1,9 @@
 #include "coordinator/registry.h"
 
-#include "coordinator/canonical.h"
-
 #include <algorithm>
 #include <set>
 
+#include "coordinator/canonical.h"
 #include "schema/subjects.h"
 
 namespace muster {

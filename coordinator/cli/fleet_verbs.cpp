@@ -32,7 +32,6 @@ class Interrupts {
 
 using FleetAction = std::function<int(Client&, Screen&)>;
 
-/// An action that needs a connection to the fleet.
 /// What is wrong with it; empty: nothing.
 std::string not_a_time(const std::string& text) {
   const auto time = parse_rfc3339(text);
@@ -41,6 +40,7 @@ std::string not_a_time(const std::string& text) {
 
 const CLI::Validator kTime(not_a_time, "");
 
+/// An action that needs a connection to the fleet, once it asks for something.
 Action with_fleet(FleetAction use) {
   return [use = std::move(use)](Session& session) {
     ConfigResult settings = settle(session.common.flags, session.env);
