@@ -43,11 +43,12 @@ Result<SupervisedPlugin> read_plugin(const nlohmann::json& item) {
     plugin.restarts = item["restarts"];
   }
   const auto workers = item.value("workers", nlohmann::json::array());
-  if (!workers.is_array() || workers.size() > kMaxWorkers) return not_so("`workers` are at most 1024 process ids");
+  if (!workers.is_array() || workers.size() > kMaxWorkers) return not_so("`workers` are at most 1024 ids");
   for (const auto& worker : workers) {
-    if (!worker.is_number_unsigned() || worker.get<std::uint64_t>() > UINT32_MAX)
-      return not_so("a process id is a number");
-    plugin.workers.push_back(worker);
+    if (!worker.is_string() || worker.get_ref<const std::string&>().size() > kMaxNameBytes) {
+      return not_so("the id of a worker is a text of at most 300 bytes");
+    }
+    plugin.workers.emplace_back(worker.get<std::string>());
   }
   return plugin;
 }
@@ -67,26 +68,20 @@ Result<JsonText> Api::supervise(ApiRequest& request, Effects&) {
   }
   const auto now = p_.clock.now();
   p_.supervision.expire(now);
-  if (report.bytes > kMaxReportBytes || !p_.supervision.has_room(report)) {
-    return Error{Errc::kLimit, "there is no room for what so many supervisors say", {}, 0};
-  }
+  if (report.bytes > kMaxReportBytes) return Error{Errc::kLimit, "a report has at most 256 KiB", {}, 0};
 
-  std::map<std::uint32_t, const WorkerEntry*> here;
-  for (const auto& [id, worker] : p_.registry.workers()) {
-    if (worker.announcement.host != report.host) continue;
-    auto& known = here[worker.announcement.pid];  // the system gives a process id again: who was heard last has it
-    if (known == nullptr || known->last_heard <= worker.last_heard) known = &worker;
-  }
+  // Who knows the id of a worker has started it: workers of other namespaces never learn it.
   auto workers = nlohmann::json::array();
   std::set<Lane> lanes;
   for (auto& plugin : report.plugins) {
-    for (const auto pid : plugin.workers) {
-      const auto it = here.find(pid);
-      if (it == here.end()) continue;
-      plugin.ns = it->second->announcement.ns;
-      const auto& worker = *it->second;
+    for (const WorkerId& id : plugin.workers) {
+      const auto it = p_.registry.workers().find(id);
+      if (it == p_.registry.workers().end()) continue;
+      const auto& worker = it->second;
+      plugin.ns = worker.announcement.ns;
+      report.proven = true;
       lanes.insert(worker.lane());
-      workers.push_back({{"pid", pid},
+      workers.push_back({{"worker", id.value},
                          {"state", worker_state_name(worker.state)},
                          {"namespace", worker.announcement.ns},
                          {"pool", worker.announcement.pool},
@@ -95,7 +90,9 @@ Result<JsonText> Api::supervise(ApiRequest& request, Effects&) {
   }
   const auto supervisor = report.supervisor;
   const auto host = report.host;
-  for (const auto& plugin : p_.supervision.take(std::move(report), now)) {
+  const auto quarantined = p_.supervision.take(std::move(report), now);
+  if (!quarantined) return quarantined.error();
+  for (const auto& plugin : *quarantined) {
     p_.events.emit(plugin.ns, "worker.quarantined", plugin.plugin,
                    JsonObject()
                        .text("plugin", plugin.plugin)

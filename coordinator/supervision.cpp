@@ -26,7 +26,25 @@ bool Supervision::has_room(const Report& report) const {
   return supervisors <= kMaxSupervisors && plugins <= kMaxSupervisedPlugins && bytes <= kMaxSupervisionBytes;
 }
 
-std::vector<SupervisedPlugin> Supervision::take(Report report, TimePoint now) {
+bool Supervision::make_room(const Report& report) {
+  while (!has_room(report)) {
+    auto victim = reports_.end();
+    for (auto it = reports_.begin(); it != reports_.end(); ++it) {
+      if (it->second.report.proven || it->first == report.supervisor) continue;
+      if (victim == reports_.end() || it->second.at < victim->second.at) victim = it;
+    }
+    if (!report.proven || victim == reports_.end()) return false;
+    reports_.erase(victim);
+  }
+  return true;
+}
+
+Result<std::vector<SupervisedPlugin>> Supervision::take(Report report, TimePoint now) {
+  const auto last = reports_.find(report.supervisor);
+  if (last != reports_.end()) report.proven |= last->second.report.proven;
+  if (!make_room(report)) {
+    return Error{Errc::kLimit, "there is no room for what so many supervisors say", {}, 0};
+  }
   Heard& heard = reports_[report.supervisor];
   const auto before = by_key(heard.report.plugins);
   std::vector<SupervisedPlugin> quarantined;

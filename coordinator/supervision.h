@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "schema/ids.h"
+#include "schema/result.h"
 #include "worker_sdk/bus/clock.h"
 
 namespace muster {
@@ -16,8 +18,8 @@ struct SupervisedPlugin {
   std::string state;   // starting, running, waiting, quarantined, draining
   std::string reason;  // of `quarantined`
   std::uint64_t restarts = 0;
-  std::vector<std::uint32_t> workers{};  // process ids
-  std::string ns{};                      // empty: unknown
+  std::vector<WorkerId> workers{};
+  std::string ns{};  // empty: unknown
 };
 
 /// How long what a supervisor said is believed.
@@ -33,14 +35,14 @@ class Supervision {
     std::string supervisor, host;
     std::vector<SupervisedPlugin> plugins;
     std::size_t bytes = 0;  // as it came
+    bool proven = false;    // a worker of its plugins is or was one of the fleet's
   };
 
-  /// Whether there is room for a report beside those of others.
-  [[nodiscard]] bool has_room(const Report& report) const;
-
-  /// Keeps a report in place of its supervisor's last one. A namespace that was known stays known.
+  /// Keeps a report in place of its supervisor's last one. A namespace that was known stays known. Who is proven takes
+  /// the room of those who are not, and have reported longest ago.
   /// returns   the plugins that are quarantined now and were not before
-  std::vector<SupervisedPlugin> take(Report report, TimePoint now);
+  /// errors    kLimit: there is no room beside the reports of others
+  Result<std::vector<SupervisedPlugin>> take(Report report, TimePoint now);
 
   /// Forgets those that were not heard of for kSupervisionHolds.
   void expire(TimePoint now);
@@ -52,6 +54,9 @@ class Supervision {
   [[nodiscard]] const std::map<std::string, Heard>& reports() const { return reports_; }
 
  private:
+  [[nodiscard]] bool has_room(const Report& report) const;
+  [[nodiscard]] bool make_room(const Report& report);
+
   std::map<std::string, Heard> reports_;
 };
 

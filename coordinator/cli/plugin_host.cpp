@@ -152,6 +152,8 @@ void PluginHost::start(Supervisor& supervisor, Group& group, Kept& kept, const P
     if (!made) return kept.keeper.not_started(start, "its limits cannot be set: " + made.error().message, now);
     command.group = *made;
   }
+  const std::string id = make_token(random_);
+  command.env["MUSTER_WORKER_ID"] = id;
   const auto pid = supervisor.start_once(command, Stage::kWorkers);
   if (!command.group.empty()) {
     if (pid) {
@@ -161,6 +163,7 @@ void PluginHost::start(Supervisor& supervisor, Group& group, Kept& kept, const P
     }
   }
   if (pid) {
+    id_of_[*pid] = id;
     kept.keeper.started(start, *pid, now);
   } else {
     kept.keeper.not_started(start, "cannot be started: " + pid.error().message, now);
@@ -178,6 +181,7 @@ void PluginHost::turn(Supervisor& supervisor, TimePoint now) {
   const auto ended = supervisor.take_ended();
   for (const auto& one : ended) {
     if (const auto group = cgroup_of_.extract(one.pid)) cgroups_->remove(group.mapped());
+    id_of_.erase(one.pid);
   }
   if (cgroups_) cgroups_->sweep();
   for (Group& group : groups_) {
@@ -202,15 +206,18 @@ TimePoint PluginHost::next_due() const {
 }
 
 void PluginHost::heard(const WorkerNews& worker, TimePoint now) {
+  const auto process = std::ranges::find(id_of_, worker.worker, &decltype(id_of_)::value_type::second);
+  if (process == id_of_.end()) return;
+  const pid_t pid = process->first;
   for (Group& group : groups_) {
     for (auto& [name, kept] : group.plugins) {
-      if (!kept.keeper.runs(worker.pid)) continue;
+      if (!kept.keeper.runs(pid)) continue;
       if (worker.lost) {
-        kept.keeper.lost(worker.pid, now);
+        kept.keeper.lost(pid, now);
       } else {
-        kept.keeper.accepted(worker.pid);
+        kept.keeper.accepted(pid);
       }
-      kept.keeper.has_jobs(worker.pid, worker.jobs);
+      kept.keeper.has_jobs(pid, worker.jobs);
       if (!worker.demand || !kept.scaling.active()) continue;
       kept.scaling.hear(*worker.demand, now);
       kept.keeper.scale(kept.scaling.wanted());
@@ -232,7 +239,9 @@ std::vector<PluginHost::Plugin> PluginHost::plugins() const {
   std::vector<Plugin> list;
   for (const Group& group : groups_) {
     for (const auto& [name, kept] : group.plugins) {
-      list.push_back({plugin_name(name), kept.file.path, kept.keeper.status()});
+      Plugin plugin{plugin_name(name), kept.file.path, kept.keeper.status(), {}};
+      for (const pid_t pid : plugin.status.processes) plugin.workers.push_back(id_of_.at(pid));
+      list.push_back(std::move(plugin));
     }
   }
   return list;

@@ -27,7 +27,7 @@ struct PluginEntry {
 
 /// What a coordinator says of a worker of ours.
 struct WorkerNews {
-  pid_t pid = 0;
+  std::string worker;  // its id
   bool lost = false;
   std::size_t jobs = 0;
   std::optional<Demand> demand{};  // of its pool
@@ -68,6 +68,7 @@ class PluginHost {
   struct Plugin {
     std::string name, path;
     PluginKeeper::Status status;
+    std::vector<std::string> workers;  // ids of its processes that are to serve
     bool operator==(const Plugin&) const = default;
   };
   [[nodiscard]] std::vector<Plugin> plugins() const;
@@ -102,6 +103,8 @@ class PluginHost {
   std::vector<Group> groups_;
   std::optional<Cgroups> cgroups_;
   std::map<pid_t, std::string> cgroup_of_;
+  std::map<pid_t, std::string> id_of_;  // given to each at its start
+  SystemRandom random_;
   std::pair<const OpenFile*, TimePoint> read_again_;  // by may_run(), in which turn
   Supervisor::Log log_;
   int inotify_ = -1;

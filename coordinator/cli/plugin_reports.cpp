@@ -27,6 +27,12 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
+/// Its last part lets nobody speak in its place.
+std::string supervisor_name(const std::string& host) {
+  SystemRandom random;
+  return host + ":" + std::to_string(getpid()) + ":" + make_token(random);
+}
+
 const char* state_name(PluginKeeper::State state) {
   static constexpr std::array kNames{"starting", "running", "waiting", "quarantined", "draining"};
   return kNames.at(static_cast<std::size_t>(state));
@@ -62,7 +68,7 @@ Json supervise_request(const std::string& supervisor, const std::string& host,
                                   {"state", state_name(plugin.status.state)},
                                   {"reason", plugin.status.reason},
                                   {"restarts", plugin.status.restarts},
-                                  {"workers", plugin.status.processes}});
+                                  {"workers", plugin.workers}});
   }
   return request;
 }
@@ -81,19 +87,19 @@ std::vector<WorkerNews> worker_news(const Json& answer) {
   std::vector<WorkerNews> all;
   for (const Json& worker : answer.value("workers", Json::array())) {
     WorkerNews news;
-    news.pid = static_cast<pid_t>(number(worker, "pid"));
+    news.worker = field(worker, "worker");
     news.lost = field(worker, "state") == "lost";
     news.jobs = number(worker, "jobs");
     const auto demand = demands.find({field(worker, "namespace"), field(worker, "pool")});
     if (demand != demands.end()) news.demand = demand->second;
-    if (news.pid > 0) all.push_back(news);
+    if (!news.worker.empty()) all.push_back(news);
   }
   return all;
 }
 
 PluginReports::PluginReports(const Config& config, std::function<void()> wake, Supervisor::Log log)
     : host_(host_name()),
-      supervisor_(host_ + ":" + std::to_string(getpid())),
+      supervisor_(supervisor_name(host_)),
       wake_(std::move(wake)),
       log_(std::move(log)),
       answered_(std::chrono::steady_clock::now()),

@@ -37,32 +37,31 @@ struct SupervisionFixture : CoordinatorFixture {
 
 TEST_CASE_METHOD(SupervisionFixture, "a supervisor hears which of its workers the coordinator knows") {
   start();
-  add_worker();  // on `host`, process 42
+  add_worker();
+  const std::string id = "w1";
   advance(Millis(1500));
-  auto answer = say({plugin("running", {42, 43})});
+  auto answer = say({plugin("running", {id, "another"})});
   REQUIRE(answer["workers"].size() == 1);
   CHECK(answer["workers"][0] ==
-        Json({{"pid", 42}, {"state", "active"}, {"namespace", "NS"}, {"pool", "default"}, {"jobs", 0}}));
+        Json({{"worker", id}, {"state", "active"}, {"namespace", "NS"}, {"pool", "default"}, {"jobs", 0}}));
   REQUIRE(answer["pools"].size() == 1);
   CHECK(answer["pools"][0]["namespace"] == "NS");
   CHECK(answer["pools"][0]["slots"] == 4);
-  CHECK(say({plugin("running", {43})})["pools"].empty());
+  CHECK(say({plugin("running", {"another"})})["pools"].empty());
   workers.clear();
   advance(Millis(4000));
-  answer = say({plugin("running", {42, 43})});
+  answer = say({plugin("running", {id, "another"})});
   CHECK(answer["workers"].at(0)["state"] == "lost");
-  add_worker();  // the system has given the process id again
-  advance(Millis(1500));
-  CHECK(say({plugin("running", {42})})["workers"].at(0)["state"] == "active");
   CHECK(quarantined().empty());
 }
 
 TEST_CASE_METHOD(SupervisionFixture, "a plugin in quarantine is shown, and told once as an event") {
   start();
   add_worker();
+  const std::string id = "w1";
   advance(Millis(1500));
   events();
-  say({plugin("waiting", {42})});
+  say({plugin("waiting", {id})});
   say({plugin("quarantined")});
   say({plugin("quarantined"), plugin("quarantined", Json::array(), "pg")});
   advance(Millis(1000));
@@ -128,8 +127,8 @@ TEST_CASE_METHOD(SupervisionFixture, "what a supervisor says is checked and has 
                                                                             {"path", nullptr},
                                                                             {"reason", std::string(5000, 'r')},
                                                                             {"restarts", -1},
-                                                                            {"workers", {-1}},
-                                                                            {"workers", {1ULL << 40}}}) {
+                                                                            {"workers", {1}},
+                                                                            {"workers", {std::string(301, 'w')}}}) {
     auto one = plugin("running");
     one[key] = value;
     INFO(key);
@@ -155,13 +154,33 @@ TEST_CASE("as many supervisors are remembered as have room") {
   const TimePoint now{};
   for (std::size_t i = 0; i < kMaxSupervisors; ++i) {
     const Supervision::Report report{std::to_string(i), "h", {}, 1};
-    REQUIRE(supervision.has_room(report));
-    supervision.take(report, now);
+    REQUIRE(supervision.take(report, now));
   }
-  CHECK_FALSE(supervision.has_room({"one more", "h", {}, 1}));
-  CHECK(supervision.has_room({"0", "h", {}, 1}));
+  CHECK(supervision.take({"one more", "h", {}, 1}, now).error().code == Errc::kLimit);
+  CHECK(supervision.take({"0", "h", {}, 1}, now));
   supervision.expire(now + kSupervisionHolds);
   CHECK(supervision.reports().size() == kMaxSupervisors);
   supervision.expire(now + kSupervisionHolds + Millis{1});
   CHECK(supervision.reports().empty());
+}
+
+TEST_CASE("a supervisor whose workers are known takes the room of those that anybody makes up") {
+  Supervision supervision;
+  const TimePoint now{};
+  const auto report = [](const std::string& supervisor, bool proven) {
+    return Supervision::Report{supervisor, "h", {}, 1, proven};
+  };
+  for (std::size_t i = 0; i < kMaxSupervisors; ++i) {
+    REQUIRE(supervision.take(report("made up " + std::to_string(i), false), now + Millis(i == 7 ? 0 : 1)));
+  }
+  REQUIRE(supervision.take(report("known", true), now + Millis(2)));
+  CHECK(supervision.reports().size() == kMaxSupervisors);
+  CHECK_FALSE(supervision.reports().contains("made up 7"));  // heard of longest ago
+  for (std::size_t i = 1; i < kMaxSupervisors; ++i) {
+    REQUIRE(supervision.take(report("known " + std::to_string(i), true), now + Millis(2)));
+  }
+  CHECK_FALSE(supervision.take(report("made up", false), now + Millis(3)));
+  CHECK_FALSE(supervision.take(report("one more", true), now + Millis(3)));
+  REQUIRE(supervision.take(report("known", false), now + Millis(3)));  // its workers have ended: it was known
+  CHECK(supervision.reports().at("known").report.proven);
 }

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +18,7 @@ namespace {
 
 constexpr const char* kDefaultUrl = "nats://127.0.0.1:4222";
 constexpr Millis kConnectTimeout{2000};  // of one try; the worker tries again
+constexpr std::size_t kMaxIdLetters = 64;
 
 std::filesystem::path default_data_dir() {
   if (geteuid() == 0) return "/var/lib/muster";
@@ -32,6 +35,12 @@ std::string url_of_data_dir(const std::filesystem::path& data_dir) {
   std::string url;
   std::getline(file, url);
   return url.empty() ? kDefaultUrl : url;
+}
+
+/// It also names a file.
+bool valid_id(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxIdLetters &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
 }
 
 CLI::Validator check(bool (*valid)(std::string_view), const char* what) {
@@ -93,6 +102,9 @@ std::variant<WorkerOptions, int> parse_command_line(int argc, const char* const*
                  "Files, or directories with files, that configuration may refer to");
   app.add_option("--secret-dir", options.secrets.secret_dir, "Directory of ${secret:NAME}")
       ->check(CLI::ExistingDirectory);
+  app.add_option("--id", options.id, "Id by which its supervisor knows it; another one at each start")
+      ->envname("MUSTER_WORKER_ID")
+      ->check(check(valid_id, "id: 1 to 64 letters and digits"));
   app.add_flag("--manifest", print_manifest, "Print what the plugin announces as JSON, and exit");
   app.add_flag("-v,--verbose", verbose, "Log each message");
   app.add_flag("-q,--quiet", quiet, "Log warnings and errors only")->excludes("--verbose");

@@ -17,6 +17,7 @@ struct WorkerOptions {
   NatsOptions nats;
   std::string prefix;
   std::string pool;
+  std::string id;  // that its supervisor knows it by; empty: one of its own
   std::uint16_t slots = 4;
   SecretPolicy secrets;
   std::filesystem::path state_dir;

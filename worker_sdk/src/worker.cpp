@@ -76,7 +76,7 @@ std::shared_ptr<Journal> open_journal(const Plugin& plugin, const WorkerOptions&
 
 WorkerCore::Options core_options(const Plugin& plugin, const WorkerOptions& options, const Clock& clock, Random& random,
                                  const std::shared_ptr<spdlog::logger>& log) {
-  const WorkerId id(make_token(random));
+  const WorkerId id(options.id.empty() ? make_token(random) : options.id);
   return {.subjects = Subjects(options.prefix),
           .id = id,
           .pool = options.pool,
