@@ -8,6 +8,7 @@
 #include "coordinator/api.h"
 #include "coordinator/api_request.h"
 #include "coordinator/must.h"
+#include "coordinator/shown_patch.h"
 #include "coordinator/target_forms.h"
 #include "schema/subjects.h"
 
@@ -150,6 +151,15 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
   if (!draft.planned || *from == 0) p_.commands.plan(draft);
   std::map<std::pair<std::string, std::string>, std::string> hashes;
   for (auto& step : Commands::basis(draft)) hashes[{step.stack, step.name}] = std::move(step.hash);
+  std::map<std::string, PropertyRule> rules;  // by type
+  const auto patch_of = [&](const PlanStep& step) {
+    const auto [it, first] = rules.try_emplace(step.type);
+    const auto* const type = first ? described(step.type).second : nullptr;
+    auto parsed = type == nullptr ? Result<PropertyRule>(PropertyRule{}) : property_rules(type->schema);
+    if (first && parsed) it->second = std::move(*parsed);
+    const auto& stack = draft.stacks[draft.stack_of[static_cast<std::size_t>(&step - draft.plan.steps.data())]];
+    return shown_patch(step, step.declared ? &stack.resources[*step.declared] : nullptr, it->second);
+  };
   std::string steps;
   std::size_t next = *from;
   for (; next < draft.plan.steps.size() && steps.size() < kMaxAnswerBytes; ++next) {
@@ -157,6 +167,7 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
     const bool unchanged = step.action == StepAction::kUnchanged;
     if (unchanged && changes_only) continue;
     auto object = shown(step);
+    if (!unchanged) object["patch"] = patch_of(step);
     if (!unchanged) object["hash"] = hashes[{step.stack, step.name}];
     steps += (steps.empty() ? "" : ",") + object.dump();
   }

@@ -121,6 +121,25 @@ Result<std::vector<TextPart>> parse_reference_text(std::string_view text,
   return split(text, [&](const Body& body) { return declared_part(body, variables); });
 }
 
+std::string reference_text(const std::vector<TextPart>& parts) {
+  constexpr std::array<std::string_view, 5> kNames{"", "env:", "file:", "secret:", "resource:"};
+  std::string text;
+  for (const auto& part : parts) {
+    if (part.kind != TextPart::Kind::kLiteral) {
+      const auto* const dot = part.path.empty() || part.path.starts_with('[') ? "" : ".";
+      text += "${" + std::string(kNames.at(static_cast<std::size_t>(part.kind))) + part.text + dot + part.path + "}";
+      continue;
+    }
+    std::size_t at = 0;
+    for (auto next = part.text.find("${"); next != std::string::npos; next = part.text.find("${", at)) {
+      text += part.text.substr(at, next - at) + "$${";
+      at = next + 2;
+    }
+    text += part.text.substr(at);
+  }
+  return text;
+}
+
 Result<std::vector<SecretPart>> parse_secret_text(std::string_view text) {
   const auto parts =
       split(text, [](const Body& body) { return secret_part(body, "${env:NAME}, ${file:/path} or ${secret:NAME}"); });

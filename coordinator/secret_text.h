@@ -16,6 +16,9 @@ namespace muster {
 Result<std::vector<TextPart>> parse_reference_text(std::string_view text,
                                                    const std::map<std::string, std::string>& variables);
 
+/// The text that was split into these parts; a variable stands as its value.
+std::string reference_text(const std::vector<TextPart>& parts);
+
 /// Splits a user's text at its secret references: `${env:NAME}`, `${file:/absolute/path}`, `${secret:NAME}`; `$${` is a
 /// literal `${`. Text without references gives at most one literal part.
 /// errors   kInvalidRequest: something that begins with `${` is none of these

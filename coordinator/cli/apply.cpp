@@ -264,6 +264,13 @@ std::string short_value(const Json& value) {
   return escape(text);
 }
 
+std::string value_of(const Json& change) {
+  if (!change.at("value").is_null()) return short_value(change.at("value"));
+  if (change.value("hidden", false)) return "(not shown)";
+  const auto reference = field(change, "reference");
+  return reference.empty() ? "(known when it is done)" : escape(reference);
+}
+
 std::string_view sign_of(const std::string& action) {
   if (action == "create") return "+";
   if (action == "update") return "~";
@@ -313,8 +320,7 @@ void show_plan(Screen& screen, std::ostream& out, const Json& plan) {
     out << '\n';
     for (const Json& change : step.value("patch", Json::array())) {
       out << "      " << field(change, "op") << " " << escape(field(change, "path"));
-      if (change.contains("value") && !change.at("value").is_null()) out << " = " << short_value(change.at("value"));
-      if (change.contains("value") && change.at("value").is_null()) out << " = (known when it is done)";
+      if (change.contains("value")) out << " = " << value_of(change);
       out << '\n';
     }
   }
