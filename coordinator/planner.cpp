@@ -11,6 +11,7 @@
 #include "coordinator/plan.h"
 #include "coordinator/references.h"
 #include "coordinator/schema_check.h"
+#include "coordinator/suggestion.h"
 #include "schema/subjects.h"
 
 namespace muster {
@@ -129,6 +130,29 @@ class Planner {
           mistake(nodes_[i].resource->name, "cannot lie in " + need + ", which is on target " + other.resource->target);
         }
       }
+      for (const auto& hole : nodes_[i].resource->holes) check_references(*nodes_[i].resource, hole);
+    }
+  }
+
+  /// A reference to what the other's type does not have would fail only when the other is done.
+  void check_references(const DeclaredResource& resource, const Hole& hole) {
+    for (const auto& part : hole.parts) {
+      const auto named = part.kind == TextPart::Kind::kResource ? by_name_.find(part.text) : by_name_.end();
+      if (named == by_name_.end()) continue;
+      const auto& other = nodes_[named->second];
+      const auto* const rules = rules_of(other.resource->type);
+      const auto property = part.path.substr(0, part.path.find_first_of(".["));
+      if (rules == nullptr || rules->rules.properties.empty() || rules->rules.properties.contains(property)) continue;
+      if (other.known != nullptr && Json::parse(other.known->properties).contains(property)) continue;
+      auto message =
+          part.text + " is " + other.resource->type + ", whose type says nothing of a property '" + property + "'";
+      if (!rules->rules.closed) {
+        result_.unchecked.push_back({declaration_.stack, resource.name, hole.pointer, std::move(message)});
+        continue;
+      }
+      std::vector<std::string_view> names;
+      for (const auto& [name, rule] : rules->rules.properties) names.push_back(name);
+      mistake(resource.name, message + "; " + suggestion(property, names), hole.pointer);
     }
   }
 

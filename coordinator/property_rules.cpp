@@ -107,6 +107,8 @@ Result<PropertyRule> property_rules(const JsonText& schema) {
   const auto parsed = Json::parse(schema, nullptr, false);
   if (!parsed.is_object()) return Error{Errc::kMalformed, "the schema is no JSON object", {}, 0};
   auto rules = rule_of(parsed, 0);
+  rules.closed =
+      parsed.value("additionalProperties", Json(true)) == Json(false) && !parsed.contains("patternProperties");
   if (const auto it = parsed.find("x-muster-identity"); it != parsed.end() && it->is_array()) {
     for (const auto& property : *it) {
       if (property.is_string()) rules.identity.push_back(property.get<std::string>());

@@ -21,6 +21,7 @@ struct PropertyRule {
   bool holds_write_only = false;  // it, or something in it, is write-only
   bool secret = false;
   bool unordered = false;                   // an array whose order means nothing
+  bool closed = false;                      // of a type: it has no other properties than these
   bool json_text = false;                   // a string that holds JSON: compared as JSON
   std::string key;                          // of an array of objects: the property that tells them apart
   std::optional<nlohmann::json> otherwise;  // what the system takes where nothing is declared

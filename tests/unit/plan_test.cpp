@@ -327,6 +327,29 @@ TEST_CASE("all mistakes come together, with the resource they are about") {
   for (const auto& message : all) CHECK_THAT(message, !Contains("hunter2"));
 }
 
+TEST_CASE("a reference to a property that the other's type does not have is a mistake of the plan") {
+  World world;
+  auto db = database("db", "owner");
+  const auto refer_to = [&](const std::string& path) {
+    db.holes = {{"/owner", {{TextPart::Kind::kResource, "owner", path}}}};
+    return make_plan({"shop", {role("owner"), db}}, ApplyMode::kReconcile, world);
+  };
+  CHECK(refer_to("nam").mistakes.empty());  // the type may have more than it describes
+  REQUIRE(refer_to("nam").unchecked.size() == 2);  // nor is its value known
+  CHECK(refer_to("nam").unchecked[0].message == "owner is PG::Role, whose type says nothing of a property 'nam'");
+  auto schema = Json::parse(kRoleSchema);
+  schema["additionalProperties"] = false;
+  const auto closed = schema.dump();
+  world.add_type("PG::Role", closed.c_str());
+  CHECK(messages(refer_to("nam")) ==
+        Strings{"db: owner is PG::Role, whose type says nothing of a property 'nam'; did you mean `name`?"});
+  CHECK(refer_to("nam").mistakes[0].pointer == "/owner");
+  CHECK(messages(refer_to("name")).empty());
+  CHECK(messages(refer_to("member_of[0].name")).empty());
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}, {"nam", "as it is"}}), role("owner"));
+  CHECK(messages(refer_to("nam")).empty());
+}
+
 TEST_CASE("a cycle is printed as a cycle") {
   World world;
   auto a = role("a"), b = role("b"), c = role("c"), d = role("d");
@@ -387,6 +410,7 @@ TEST_CASE("declared properties are asked of their schemas, with examples where t
   }
   SECTION("what is not known yet, inside of something") {
     role_type.schema = R"({"type":"object","additionalProperties":false,"properties":{"name":{"type":"string"},
+        "oid":{"type":"integer","readOnly":true},
         "members":{"type":"array","uniqueItems":true,"items":{"type":"string"},"minItems":1},
         "grants":{"type":"array","items":{"anyOf":[{"type":"object","required":["on"],"additionalProperties":false,
           "properties":{"on":{"type":"string"}}},{"type":"object","required":["to"],
