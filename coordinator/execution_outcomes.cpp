@@ -417,6 +417,10 @@ bool Execution::observe(Work& work, RowId row, const Item& item, std::string_vie
                    identity(*old).text("hash", hex(content)).take());
   }
   if (old->properties == work.prior) {
+    if (old->state == ResourceState::kMissing) {
+      must(s_.store.change(row, work.prior, content, old->label, item.uid.empty() ? old->uid : item.uid, "[]",
+                           s_.clock.wall(), "discovered"));
+    }
     if (event == "resource.updated") {
       s_.events.emit(work.target.ns, event, old->id.value, identity(*old).raw("patch", "[]").take());
     }

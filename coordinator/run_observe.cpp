@@ -375,8 +375,7 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
   if (entry.content != content || entry.missing) {
     const auto old = must(s_.store.one(entry.row));
     if (!old) throw StoreFailure({Errc::kStoreUnavailable, "row " + std::to_string(entry.row) + " is gone", {}, 0});
-    auto said = "\"hash\":\"" + hex(content) + "\"";
-    if (entry.content != content) said = record_change(target, scan, *old, item, text, content);
+    const auto said = record_change(target, scan, *old, item, text, content);
     if (entry.missing) must(s_.store.come_back(entry.row));  // which was told as vanished
     s_.events.emit(target.target.ns, entry.missing ? "resource.discovered" : "resource.changed", old->id.value,
                    identity(target, scan.type->name, old->id, item.native_id, said));
@@ -395,7 +394,10 @@ std::string Run::record_change(TargetRun& target, Scan& scan, const ResourceReco
                                std::string_view text, const Hash128& content) {
   const auto patch = nlohmann::json::diff(nlohmann::json::parse(old.properties), nlohmann::json::parse(text)).dump();
   const auto label = label_of(target, scan, text, item.native_id);
-  must(s_.store.change(old.row, text, content, label, item.uid, patch, s_.clock.wall()));
+  const bool back = old.state == ResourceState::kMissing;
+  must(s_.store.change(old.row, text, content, label, item.uid, patch, s_.clock.wall(),
+                       back ? "discovered" : "changed"));
+  if (back && patch == "[]") return "\"hash\":\"" + hex(content) + "\"";
   const auto hash = "\"hash\":\"" + hex(content) + "\",";
   return patch.size() <= kMaxPatchBytes ? hash + "\"patch\":" + patch : hash + "\"patch_left_out\":true";
 }

@@ -125,6 +125,37 @@ TEST_CASE_METHOD(DriftFixture, "what is gone is drift where somebody is to hear 
   CHECK(apply(stack({}, "destroy"))["kind"] == "destroy");
 }
 
+TEST_CASE_METHOD(DriftFixture, "what was gone and is there again as it was has this in its history") {
+  start_discovered();
+  const auto declared = box("a");
+  apply(stack({declared}));
+  const auto things = system.things;
+  system.things.clear();
+  discover();
+  const auto was = row("NS::Box", "made-1");
+  REQUIRE(was.state == ResourceState::kMissing);
+  system.things = things;
+  SECTION("found by a run") {
+    discover();
+  }
+  SECTION("found by a command") {
+    worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+      return std::holds_alternative<CreateJob>(job.operation)
+                 ? FakeWorker::Behaviour(JobResult(Error{Errc::kAlreadyExists, "it is there", {}, 0}))
+                 : FakeWorker::Behaviour();
+    };
+    apply(stack({declared}));
+    discover();
+  }
+  const auto is = row("NS::Box", "made-1");
+  CHECK(is.state == ResourceState::kPresent);
+  CHECK(is.version == was.version + 1);
+  const auto history = store->history(is.row).value();
+  CHECK(history.back().cause == "discovered");
+  CHECK(history.back().patch == "[]");
+  CHECK(store->properties_at(is.row, clock.wall()).value() == is.properties);
+}
+
 TEST_CASE_METHOD(DriftFixture, "what a command finds gone is told as drift") {
   start_discovered();
   const auto declared = reverting(box("a", {{"size", 3}}));
