@@ -2,43 +2,17 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
+#include "coordinator/api_answers.h"
 #include "coordinator/api_request.h"
 #include "coordinator/must.h"
-#include "schema/codec.h"
 #include "schema/utf8.h"
 
 namespace muster {
 namespace {
-
-/// A list under construction: stops taking items when the answer is large enough.
-class ItemList {
- public:
-  [[nodiscard]] bool full() const { return text_.size() > kMaxAnswerBytes; }
-  void add(std::string_view item) {
-    if (text_.size() > 1) text_ += ',';
-    text_ += item;
-  }
-  /// `next`   cursor, empty: that was all
-  [[nodiscard]] JsonText take(std::string_view next) {
-    JsonObject answer;
-    text_ += ']';
-    answer.raw("items", text_);
-    if (next.empty()) {
-      answer.raw("next", "null");
-    } else {
-      answer.text("next", next);
-    }
-    return answer.take();
-  }
-
- private:
-  std::string text_ = "[";
-};
 
 /// What a resource was after its history says this of it.
 ResourceState state_after(std::string_view cause, bool managed) {
@@ -48,49 +22,12 @@ ResourceState state_after(std::string_view cause, bool managed) {
   return managed ? ResourceState::kMissing : ResourceState::kVanished;
 }
 
-template <typename T>
-bool parse_cursor(const std::string& cursor, T& at) {
-  const auto* const end = cursor.data() + cursor.size();
-  const auto [stopped, failed] = std::from_chars(cursor.data(), end, at);
-  return failed == std::errc() && stopped == end;
-}
-
-Error not_a_cursor() {
-  return {Errc::kInvalidRequest, "cursor must be `next` of an answer to this verb", {}, 0};
-}
-
-/// As many of the items, from the cursor on, as an answer has room for.
-Result<JsonText> list_answer(ApiRequest& request, const nlohmann::json& items) {
-  const auto cursor = request.text("cursor");
-  std::size_t at = 0;
-  if (!cursor.empty() && !parse_cursor(cursor, at)) return not_a_cursor();
-  ItemList list;
-  for (; at < items.size() && !list.full(); ++at) list.add(items[at].dump());
-  return list.take(at < items.size() ? std::to_string(at) : std::string());
-}
-
 std::optional<ResourceState> parse_state(std::string_view name) {
   for (const auto state : {ResourceState::kPresent, ResourceState::kStale, ResourceState::kMissing,
                            ResourceState::kVanished, ResourceState::kFiltered}) {
     if (resource_state_name(state) == name) return state;
   }
   return std::nullopt;
-}
-
-Error unknown(std::string what) {
-  return {Errc::kNotFound, std::move(what), {}, 0};
-}
-
-std::string_view target_state_name(TargetState state, bool reachable) {
-  switch (state) {
-    case TargetState::kActive:
-      return reachable ? "active" : "unreachable";
-    case TargetState::kChanged:
-      return "changed";
-    case TargetState::kRemoved:
-      return "removed";
-  }
-  return "active";
 }
 
 /// A report that no answer has room for, with only as many of its scans, from the given one on, as fit; `next` says
@@ -109,13 +46,6 @@ JsonText part_of_report(const JsonText& text, std::size_t from) {
   if (from > 0) report["problems"] = nlohmann::json::array();
   report["next"] = next < all.size() ? nlohmann::json(std::to_string(next)) : nlohmann::json();
   return report.dump();
-}
-
-nlohmann::json operations_of(const TypeDescriptor& type) {
-  static constexpr const char* kNames[] = {"list", "read", "create", "update", "delete", "status", "check", "diff"};
-  auto names = nlohmann::json::array();
-  for (const auto operation : type.operations) names.push_back(kNames[static_cast<std::size_t>(operation)]);
-  return names;
 }
 
 }  // namespace
@@ -306,140 +236,6 @@ Result<JsonText> Api::counts(ApiRequest& request, Effects&) {
   return list_answer(request, items);
 }
 
-Result<JsonText> Api::targets(ApiRequest& request, Effects&) {
-  auto items = nlohmann::json::array();
-  for (const auto& target : must(p_.store.targets())) {
-    items.push_back({{"name", target.name},
-                     {"namespace", target.ns},
-                     {"pool", target.pool},
-                     {"system", target.system},
-                     {"state", target_state_name(target.state, target.reachable)},
-                     {"discover", target.discover},
-                     {"last_run", target.last_run.empty() ? nlohmann::json() : nlohmann::json(target.last_run.value)},
-                     {"resources", target.resources}});
-  }
-  return list_answer(request, items);
-}
-
-Result<JsonText> Api::accept_target(ApiRequest& request, Effects&) {
-  const auto name = request.required_text("target");
-  if (request.fault()) return *request.fault();
-  const auto run = p_.discovery.accept_target(name);
-  if (!run) return run.error();
-  return nlohmann::json{{"target", name}, {"state", "active"}, {"run", run->run.value}}.dump();
-}
-
-Result<JsonText> Api::plugins(ApiRequest& request, Effects&) {
-  std::map<std::string, std::uint64_t> workers;
-  for (const auto& [id, worker] : p_.registry.workers()) {
-    if (worker.state != WorkerState::kLost) ++workers[worker.announcement.manifest];
-  }
-  auto items = nlohmann::json::array();
-  for (const auto& [hash, manifest] : p_.registry.manifests()) {
-    const bool latest = p_.registry.latest_manifest(manifest->ns).first == hash;
-    if (workers[hash] == 0 && !latest) continue;
-    auto types = nlohmann::json::array();
-    for (const auto& type : manifest->types) types.push_back(type.name);
-    items.push_back({{"namespace", manifest->ns},
-                     {"plugin", manifest->plugin},
-                     {"version", manifest->version},
-                     {"description", manifest->description},
-                     {"manifest", hash},
-                     {"types", std::move(types)},
-                     {"workers", workers[hash]},
-                     {"state", workers[hash] > 0 ? "active" : "absent"}});
-  }
-  add_quarantined(items);
-  return list_answer(request, items);
-}
-
-Result<JsonText> Api::workers(ApiRequest& request, Effects&) {
-  std::map<Lane, PoolLoad> loads;
-  for (auto& load : p_.dispatcher.loads(p_.clock.now())) {
-    const auto lane = load.lane;
-    loads.emplace(lane, std::move(load));
-  }
-  auto items = nlohmann::json::array();
-  for (const auto& [id, worker] : p_.registry.workers()) {
-    const auto& a = worker.announcement;
-    nlohmann::json item{{"id", id.value},
-                        {"namespace", a.ns},
-                        {"pool", a.pool},
-                        {"plugin", a.plugin},
-                        {"version", a.version},
-                        {"host", a.host},
-                        {"pid", a.pid},
-                        {"slots", a.slots},
-                        {"free", worker.free_slots},
-                        {"jobs", worker.assigned},
-                        {"healthy", worker.healthy},
-                        {"state", worker_state_name(worker.state)},
-                        {"since", rfc3339(worker.since)},
-                        {"pool_queued", loads[worker.lane()].queued},
-                        {"pool_wait_ms", loads[worker.lane()].wait.count()}};
-    if (!worker.health.empty()) item["health"] = worker.health;
-    items.push_back(std::move(item));
-  }
-  return list_answer(request, items);
-}
-
-Result<JsonText> Api::pools(ApiRequest& request, Effects&) {
-  return list_answer(request, to_json(p_.dispatcher.loads(p_.clock.now())));
-}
-
-Result<JsonText> Api::drain_worker(ApiRequest& request, Effects& effects) {
-  const auto id = request.required_text("id");
-  if (request.fault()) return *request.fault();
-  const auto* worker = p_.registry.find(WorkerId(id));
-  if (worker == nullptr) return unknown("no worker " + id + ": `muster workers` lists them");
-  effects.after_commit.push_back({p_.subjects.worker_control(worker->announcement.ns, worker->announcement.worker),
-                                  {},
-                                  encode(Control{p_.store.fleet(), Drain{}}),
-                                  {}});
-  return nlohmann::json{{"id", id}, {"state", "draining"}}.dump();
-}
-
-Result<JsonText> Api::types(ApiRequest& request, Effects&) {
-  const auto ns = request.text("namespace");
-  auto items = nlohmann::json::array();
-  for (const auto& [hash, manifest] : p_.registry.manifests()) {
-    const bool latest = p_.registry.latest_manifest(manifest->ns).first == hash;
-    if (!latest || (!ns.empty() && manifest->ns != ns)) continue;
-    for (const auto& type : manifest->types) {
-      items.push_back({{"type", type.name},
-                       {"namespace", manifest->ns},
-                       {"plugin", manifest->plugin},
-                       {"parent", type.parent.empty() ? nlohmann::json() : nlohmann::json(type.parent)},
-                       {"operations", operations_of(type)},
-                       {"description", type.description},
-                       {"discoverable", type.discoverable}});
-    }
-  }
-  if (!ns.empty() && items.empty())
-    return unknown("no plugin serves namespace '" + ns + "': `muster plugins` lists them");
-  return list_answer(request, items);
-}
-
-Result<JsonText> Api::schema(ApiRequest& request, Effects&) {
-  const auto usable = [](const JsonText& schema) {
-    return nlohmann::json::accept(schema) ? schema : JsonText(R"({"type":"object"})");
-  };
-  if (const auto ns = request.text("namespace"); !ns.empty()) {  // of the targets' config
-    if (request.fault()) return *request.fault();
-    const auto manifest = p_.registry.latest_manifest(ns).second;
-    if (!manifest) return unknown("no plugin serves namespace '" + ns + "': `muster plugins` lists them");
-    return usable(manifest->config_schema);
-  }
-  const auto name = request.required_text("type");
-  if (request.fault()) return *request.fault();
-  const auto manifest = p_.registry.latest_manifest(namespace_of(name)).second;
-  if (manifest) {
-    const auto type = std::ranges::find(manifest->types, name, &TypeDescriptor::name);
-    if (type != manifest->types.end()) return usable(type->schema);
-  }
-  return unknown("no plugin serves type '" + name + "': `muster types` lists them");
-}
-
 Result<JsonText> Api::discover(ApiRequest& request, Effects&) {
   ScopePart scope{request.texts("targets"), request.texts("types")};
   scope.stacks = request.texts("stacks");
@@ -532,83 +328,6 @@ Result<JsonText> Api::events(ApiRequest& request, Effects&) {
     ++taken;
   }
   return items.take(taken == limit ? std::to_string(after) : "");
-}
-
-nlohmann::json Api::checks() {
-  auto checks = nlohmann::json::array();
-  auto check = [&](const char* name, bool ok, std::string message) {
-    checks.push_back({{"name", name}, {"ok", ok}, {"message", std::move(message)}});
-  };
-  const auto& status = p_.status;
-  check("bus", status.bus.connected && status.bus.slow_consumer_drops == 0,
-        status.bus.slow_consumer_drops == 0
-            ? "connected"
-            : std::to_string(status.bus.slow_consumer_drops) + " messages were dropped");
-  check("store", status.store_failures == 0,
-        status.store_failures == 0 ? "ok"
-                                   : std::to_string(status.store_failures) + " failures: see the coordinator's log");
-  check("events", true,
-        p_.publisher.streaming() ? "stream " + p_.subjects.event_stream() : "no JetStream: events go out once");
-  for (const auto& [id, worker] : p_.registry.workers()) {
-    if (worker.state == WorkerState::kActive && !worker.healthy) {
-      check(("worker " + id.value).c_str(), false, worker.announcement.plugin + " is ill: " + worker.health);
-    }
-  }
-  for (const auto& target : must(p_.store.targets())) {
-    if (target.state == TargetState::kRemoved || !target.discover) continue;
-    const bool served = p_.registry.serves({target.ns, target.pool}, {});
-    const bool ok = served && target.state == TargetState::kActive && target.reachable;
-    check(("target " + target.name).c_str(), ok,
-          !served ? "no worker of " + target.ns + "/" + target.pool
-                  : std::string(target_state_name(target.state, target.reachable)));
-  }
-  return checks;
-}
-
-Result<JsonText> Api::status(ApiRequest&, Effects&) {
-  auto all = checks();
-  const bool ok = std::ranges::all_of(all, [](const auto& check) { return check["ok"].template get<bool>(); });
-  std::uint64_t resources = 0, targets = 0;
-  for (const auto& target : must(p_.store.targets())) {
-    resources += target.resources;
-    targets += target.state != TargetState::kRemoved ? 1 : 0;
-  }
-  const auto runs = must(p_.store.runs({}, 1));
-  const auto& jobs = p_.dispatcher.counters();
-  const auto* active = p_.discovery.active();
-  return nlohmann::json{{"state", ok ? "ok" : "degraded"},
-                        {"fleet", p_.store.fleet().value},
-                        {"coordinator", p_.status.id.value},
-                        {"version", MUSTER_VERSION},
-                        {"started_at", rfc3339(p_.status.started)},
-                        {"checks", std::move(all)},
-                        {"targets", targets},
-                        {"resources", resources},
-                        {"workers", p_.registry.workers().size()},
-                        {"runs",
-                         {{"active", active != nullptr ? nlohmann::json(active->row().id.value) : nlohmann::json()},
-                          {"last", runs.empty() ? nlohmann::json() : nlohmann::json(runs.front().id.value)},
-                          {"last_state", runs.empty() ? nlohmann::json() : nlohmann::json(runs.front().state)}}},
-                        {"jobs",
-                         {{"in_flight", p_.dispatcher.in_flight()},
-                          {"waiting", p_.dispatcher.waiting()},
-                          {"dispatched", jobs.dispatched},
-                          {"results", jobs.results},
-                          {"busy", jobs.busy},
-                          {"resent", jobs.resent},
-                          {"retried", jobs.retried},
-                          {"workers_lost", jobs.lost},
-                          {"failed", jobs.failed},
-                          {"stale_replies", jobs.stale_replies},
-                          {"refused_parts", jobs.refused_parts}}},
-                        {"events",
-                         {{"last", must(p_.store.last_sequence())},
-                          {"published", p_.publisher.published()},
-                          {"resent", p_.publisher.resent()}}},
-                        {"malformed", p_.status.malformed},
-                        {"unknown_workers", p_.status.unknown_workers},
-                        {"store_failures", p_.status.store_failures}}
-      .dump();
 }
 
 }  // namespace muster

@@ -58,6 +58,12 @@ class Api {
   Result<JsonText> resources(ApiRequest& request, Effects&);
   Result<JsonText> resource(ApiRequest& request, Effects&);
   Result<JsonText> counts(ApiRequest& request, Effects&);
+  Result<JsonText> discover(ApiRequest& request, Effects&);
+  Result<JsonText> runs(ApiRequest& request, Effects&);
+  Result<JsonText> run(ApiRequest& request, Effects&);
+  Result<JsonText> events(ApiRequest& request, Effects&);
+
+  // api_fleet.cpp
   Result<JsonText> targets(ApiRequest& request, Effects&);
   Result<JsonText> accept_target(ApiRequest& request, Effects&);
   Result<JsonText> plugins(ApiRequest& request, Effects&);
@@ -66,11 +72,8 @@ class Api {
   Result<JsonText> drain_worker(ApiRequest& request, Effects& effects);
   Result<JsonText> types(ApiRequest& request, Effects&);
   Result<JsonText> schema(ApiRequest& request, Effects&);
-  Result<JsonText> discover(ApiRequest& request, Effects&);
-  Result<JsonText> runs(ApiRequest& request, Effects&);
-  Result<JsonText> run(ApiRequest& request, Effects&);
-  Result<JsonText> events(ApiRequest& request, Effects&);
   Result<JsonText> status(ApiRequest& request, Effects&);
+  [[nodiscard]] nlohmann::json checks();
 
   // api_commands.cpp
   Result<JsonText> declare(ApiRequest& request, Effects&);
@@ -89,7 +92,6 @@ class Api {
   void add_quarantined(nlohmann::json& items);
 
   [[nodiscard]] JsonText run_object(const RunRow& row) const;
-  [[nodiscard]] nlohmann::json checks();
 
   Parts p_;
 };

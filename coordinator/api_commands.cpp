@@ -1,11 +1,11 @@
 // The verbs of what users declare: drafts, plans, commands.
 
 #include <algorithm>
-#include <charconv>
 
 #include <nlohmann/json.hpp>
 
 #include "coordinator/api.h"
+#include "coordinator/api_answers.h"
 #include "coordinator/api_request.h"
 #include "coordinator/must.h"
 #include "coordinator/shown_patch.h"
@@ -33,10 +33,8 @@ Result<ApplyMode> mode_named(const std::string& name) {
 Result<std::size_t> cursor_of(ApiRequest& request) {
   const auto text = request.text("cursor");
   std::size_t at = 0;
-  if (text.empty()) return at;
-  const auto [stopped, failed] = std::from_chars(text.data(), text.data() + text.size(), at);
-  if (failed == std::errc() && stopped == text.data() + text.size()) return at;
-  return invalid("cursor must be `next` of an answer to this verb");
+  if (text.empty() || parse_cursor(text, at)) return at;
+  return not_a_cursor();
 }
 
 std::string joined(const std::vector<std::string>& texts) {

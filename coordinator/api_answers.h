@@ -1,0 +1,57 @@
+#pragma once
+
+#include <charconv>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "coordinator/api.h"
+#include "coordinator/api_request.h"
+#include "coordinator/event_log.h"
+
+namespace muster {
+
+/// A list under construction: stops taking items when the answer is large enough.
+class ItemList {
+ public:
+  [[nodiscard]] bool full() const { return text_.size() > kMaxAnswerBytes; }
+  void add(std::string_view item) {
+    if (text_.size() > 1) text_ += ',';
+    text_ += item;
+  }
+  /// `next`   cursor, empty: that was all
+  [[nodiscard]] JsonText take(std::string_view next) {
+    JsonObject answer;
+    text_ += ']';
+    answer.raw("items", text_);
+    if (next.empty()) {
+      answer.raw("next", "null");
+    } else {
+      answer.text("next", next);
+    }
+    return answer.take();
+  }
+
+ private:
+  std::string text_ = "[";
+};
+
+/// Where an answer goes on, from a cursor that an answer before gave.
+/// returns   false: it is none
+template <typename T>
+bool parse_cursor(const std::string& cursor, T& at) {
+  const auto* const end = cursor.data() + cursor.size();
+  const auto [stopped, failed] = std::from_chars(cursor.data(), end, at);
+  return failed == std::errc() && stopped == end;
+}
+
+Error not_a_cursor();
+
+/// As many of the items, from the cursor on, as an answer has room for.
+Result<JsonText> list_answer(ApiRequest& request, const nlohmann::json& items);
+
+/// What was asked for is not there.
+Error unknown(std::string what);
+
+}  // namespace muster
