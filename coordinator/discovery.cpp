@@ -73,6 +73,12 @@ void Discovery::sync_targets() {
       fresh.config = config.config;
       row = rows.insert(rows.end(), std::move(fresh));
     }
+    if (row->applied && row->state != TargetState::kRemoved) {
+      s_.log.warn(
+          "target={} was declared by a file that was applied, and is the configuration's now: take it out of the file, "
+          "or `muster apply` refuses that",
+          row->name);
+    }
     row->applied = false;
     update_target(*row, config);
   }

@@ -334,7 +334,7 @@ TEST_CASE("a reference to a property that the other's type does not have is a mi
     db.holes = {{"/owner", {{TextPart::Kind::kResource, "owner", path}}}};
     return make_plan({"shop", {role("owner"), db}}, ApplyMode::kReconcile, world);
   };
-  CHECK(refer_to("nam").mistakes.empty());  // the type may have more than it describes
+  CHECK(refer_to("nam").mistakes.empty());         // the type may have more than it describes
   REQUIRE(refer_to("nam").unchecked.size() == 2);  // nor is its value known
   CHECK(refer_to("nam").unchecked[0].message == "owner is PG::Role, whose type says nothing of a property 'nam'");
   auto schema = Json::parse(kRoleSchema);
