@@ -312,4 +312,12 @@ TEST_CASE("$SRV shows the worker as a micro service") {
   CHECK(endpoint["average_processing_time"] == 10'000'000);
   CHECK(endpoint["data"]["malformed"] == 1);
   CHECK(ask("$SRV.PING.muster-things.other").is_null());
+
+  for (const char* place : {"muster.result.TH", "muster.heartbeat.TH", "$JS.API.INFO"}) {
+    worker.heard().clear();
+    worker.send("$SRV.PING", "{}", place);
+    worker.advance(Millis{51});
+    for (const auto& message : worker.heard()) CHECK(message.data.find("ping_response") == std::string::npos);
+  }
+  CHECK(worker.core().counters().malformed == 4);
 }

@@ -333,6 +333,10 @@ void WorkerCore::handle(const Message& message, TimePoint now) {
   if (id == control_) return on_control(message, now);
   if (id == rollcall_) return on_rollcall(message, now);
   if (id == inbox_) return on_inbox(message, now);
+  // Who asks could have an answer said where it may not speak itself.
+  if (message.reply.starts_with(options_.subjects.prefix() + ".") || message.reply.starts_with("$")) {
+    return malformed("question", {Errc::kMalformed, "wants its answer on " + std::string(message.reply), {}, 0}, now);
+  }
   service_.handle(message, now, random_);
 }
 
