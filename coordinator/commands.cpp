@@ -132,6 +132,18 @@ void Commands::discard(const std::string& id) {
   drafts_.erase(it);
 }
 
+/// Old names by new ones. What is destroyed goes under the name that it has.
+std::map<std::string, std::string> Commands::renamed_targets(const Draft& draft, const std::vector<TargetRow>& rows) {
+  std::map<std::string, std::string> renamed;
+  if (draft.mode == ApplyMode::kDestroy) return renamed;
+  for (const auto& target : draft.targets) {
+    if (target.renamed_from.empty() || std::ranges::count(rows, target.name, &TargetRow::name) > 0) continue;
+    const auto old = std::ranges::find(rows, target.renamed_from, &TargetRow::name);
+    if (old != rows.end() && old->state != TargetState::kRemoved) renamed[target.name] = old->name;
+  }
+  return renamed;
+}
+
 std::vector<TargetChange> Commands::changes_of(const Draft& draft, const std::vector<TargetRow>& rows) {
   std::vector<TargetChange> changes;
   const auto add = [&](StepAction action, const TargetConfig& target, const TargetRow* row, std::string reason) {
@@ -139,8 +151,10 @@ std::vector<TargetChange> Commands::changes_of(const Draft& draft, const std::ve
     const auto now = to_json(target).dump();
     changes.push_back({action, target.name, target.ns, std::move(reason), hex(hash128(before + "\n" + now))});
   };
+  const auto renamed = renamed_targets(draft, rows);
   for (const auto& target : draft.targets) {
-    const auto found = std::ranges::find(rows, target.name, &TargetRow::name);
+    const auto was = renamed.find(target.name);
+    const auto found = std::ranges::find(rows, was == renamed.end() ? target.name : was->second, &TargetRow::name);
     const auto* row = found == rows.end() || found->state == TargetState::kRemoved ? nullptr : &*found;
     if (draft.mode == ApplyMode::kDestroy) {
       if (row != nullptr && row->applied) add(StepAction::kDelete, target, row, "once nothing declared is on it");
@@ -153,10 +167,13 @@ std::vector<TargetChange> Commands::changes_of(const Draft& draft, const std::ve
     const bool moves = row->ns != target.ns || row->pool != target.pool || row->config != target.config;
     const bool same =
         row->discover == target.discover && row->interval == target.interval && row->filters == target.filters;
+    const auto other_name = was == renamed.end() ? std::string() : "is " + was->second + " now";
     if (moves && row->resources > 0) {
-      add(StepAction::kUpdate, target, row, "nothing runs on it until `muster targets accept " + target.name + "`");
-    } else if (moves || !same) {
-      add(StepAction::kUpdate, target, row, {});
+      add(StepAction::kUpdate, target, row,
+          (other_name.empty() ? "" : other_name + "; ") + "nothing runs on it until `muster targets accept " +
+              target.name + "`");
+    } else if (moves || !same || !other_name.empty()) {
+      add(StepAction::kUpdate, target, row, other_name);
     }
   }
   return changes;
@@ -170,16 +187,27 @@ void Commands::plan(Draft& draft) {
   std::map<std::string, std::string> declared_targets;
   const auto targets = must(s_.store.targets());
   for (const auto& target : draft.targets) {
-    const auto row = std::ranges::find(targets, target.name, &TargetRow::name);
-    if (row != targets.end() && !row->applied && row->state != TargetState::kRemoved) {
+    for (const auto& name : {target.name, target.renamed_from}) {
+      const auto row = std::ranges::find(targets, name, &TargetRow::name);
+      if (row == targets.end() || row->applied || row->state == TargetState::kRemoved) continue;
       draft.mistakes.push_back({{},
                                 {},
                                 target_pointer(target.name),
-                                "target " + target.name + " is declared in the fleet's configuration already"});
+                                "target " + name + " is declared in the fleet's configuration already"});
+    }
+    const auto gone = std::ranges::find(targets, target.name, &TargetRow::name);
+    const auto old = std::ranges::find(targets, target.renamed_from, &TargetRow::name);
+    if (gone != targets.end() && gone->state == TargetState::kRemoved && old != targets.end() &&
+        old->state != TargetState::kRemoved) {
+      draft.mistakes.push_back({{},
+                                {},
+                                target_pointer(target.name),
+                                "target " + target.name + " cannot be what " + old->name +
+                                    " was: one of that name was there before; take another name"});
     }
     declared_targets.emplace(target.name, target.ns);
   }
-  InventoryView view(s_.store, s_.registry, std::move(declared_targets), agreements_);
+  InventoryView view(s_.store, s_.registry, std::move(declared_targets), renamed_targets(draft, targets), agreements_);
   if (draft.of_claims) view.take_digests();
   PlanClaims claims;
   auto unknown = draft.only;
@@ -268,6 +296,12 @@ Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint now) {
   if (queued_.size() >= kMaxQueued) {
     return Error{Errc::kTooLarge, std::to_string(kMaxQueued) + " commands wait already", {}, 0};
   }
+  if (!(running_.empty() && queued_.empty()) && !renamed_targets(draft, must(s_.store.targets())).empty()) {
+    return Error{Errc::kConflict,
+                 "targets get their new names while nothing is under way: `muster commands` shows what is",
+                 {},
+                 0};
+  }
   const bool destroys = draft.mode == ApplyMode::kDestroy;
   if (!destroys) discovery_.apply_targets(draft.targets, now);
   std::size_t at = 0;
@@ -276,7 +310,10 @@ Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint now) {
     return draft.stacks[draft.stack_of[at]].resources[*step.declared];
   });
   if (destroys) {
-    for (const auto& target : draft.targets) command.drop_targets.push_back(target.name);
+    for (const auto& target : draft.targets) {
+      command.drop_targets.push_back(target.name);
+      if (!target.renamed_from.empty()) command.drop_targets.push_back(target.renamed_from);
+    }
   }
   command.behind = overtaken(draft, stacks, command);
   const auto id = enqueue(destroys ? "destroy" : "apply", std::move(stacks), std::move(command));
@@ -405,6 +442,13 @@ bool Commands::put_back(const std::string& stack, const std::set<std::string>& n
     draft.excluded = std::move(waiting);
     plan(draft);
   }
+  const auto excluded = draft.excluded.size();
+  for (const auto& step : draft.plan.steps) {
+    if (step.action != StepAction::kReplace) continue;  // nobody has asked for the end of what is there
+    s_.log.warn("stack={} {} is not put back: {}; `muster apply` makes it anew", stack, step.name, step.reason);
+    draft.excluded.insert(step.name);
+  }
+  if (draft.excluded.size() > excluded) plan(draft);
   const auto mistakes = draft.mistakes;
   for (const auto& mistake : mistakes) {
     s_.log.warn("stack={} cannot be put back: {}: {}", stack, mistake.resource, mistake.message);

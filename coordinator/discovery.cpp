@@ -107,6 +107,10 @@ void Discovery::apply_targets(const std::vector<TargetConfig>& targets, TimePoin
   ScopePart fresh;
   for (const auto& config : targets) {
     auto row = std::ranges::find(rows, config.name, &TargetRow::name);
+    if (row == rows.end() && !config.renamed_from.empty()) {
+      row = std::ranges::find(rows, config.renamed_from, &TargetRow::name);
+      due_.erase(config.renamed_from);
+    }
     const bool looked_at = row != rows.end() && row->state != TargetState::kRemoved && row->discover;
     if (row == rows.end()) {
       TargetRow made;

@@ -41,11 +41,38 @@ void each_within(Store& store, RowId row, const std::function<bool(std::string_v
 }
 
 InventoryView::InventoryView(Store& store, Registry& registry, std::map<std::string, std::string> declared_targets,
-                             Agreements& agreements)
-    : store_(store), registry_(registry), targets_(std::move(declared_targets)), agreements_(agreements) {
+                             std::map<std::string, std::string> renamed, Agreements& agreements)
+    : store_(store),
+      registry_(registry),
+      targets_(std::move(declared_targets)),
+      renamed_(std::move(renamed)),
+      agreements_(agreements) {
   for (const auto& target : must(store_.targets())) {
-    if (target.state != TargetState::kRemoved) targets_.emplace(target.name, target.ns);
+    if (target.state == TargetState::kRemoved) continue;
+    const auto name = name_of(target.name);
+    targets_.emplace(name, target.ns);
+    if (!target.system.empty()) systems_[name] = target.ns + " " + target.system;
   }
+}
+
+std::string InventoryView::kept_name(const std::string& target) const {
+  const auto it = renamed_.find(target);
+  return it == renamed_.end() ? target : it->second;
+}
+
+std::string InventoryView::name_of(std::string_view target) const {
+  const auto it = std::ranges::find(renamed_, target, &decltype(renamed_)::value_type::second);
+  return it == renamed_.end() ? std::string(target) : it->first;
+}
+
+std::vector<std::string> InventoryView::same_system(const std::string& target) {
+  std::vector<std::string> others;
+  const auto own = systems_.find(target);
+  if (own == systems_.end()) return others;
+  for (const auto& [name, system] : systems_) {
+    if (name != target && system == own->second) others.push_back(name);
+  }
+  return others;
 }
 
 std::optional<std::string> InventoryView::target_namespace(const std::string& name) {
@@ -58,7 +85,7 @@ std::vector<PlanningView::Known> InventoryView::of_stack(const std::string& stac
   must(store_.of_stack(stack, {}, [&](const ManagedView& row) {
     auto& known = all.emplace_back();
     known.row = row.row;
-    known.target = row.target;
+    known.target = name_of(row.target);
     known.type = row.type;
     known.native_id = row.native_id;
     known.stack = stack;
@@ -76,7 +103,7 @@ std::vector<PlanningView::Known> InventoryView::of_stack(const std::string& stac
 PlanningView::Known InventoryView::known_of(const ResourceView& row) {
   Known known;
   known.row = row.row;
-  known.target = row.target;
+  known.target = name_of(row.target);
   known.type = row.type;
   known.native_id = row.native_id;
   known.managed = row.managed;
@@ -96,7 +123,7 @@ PlanningView::Known InventoryView::known_of(const ResourceView& row) {
 void InventoryView::each(const std::string& target, const std::string& type,
                          const std::function<void(const Known&)>& sink) {
   ResourceQuery query;
-  query.target = target;
+  query.target = kept_name(target);
   query.type = type;
   query.limit = static_cast<std::size_t>(-1);
   must(store_.query(query, [&](const ResourceView& row) {
@@ -107,7 +134,7 @@ void InventoryView::each(const std::string& target, const std::string& type,
 
 std::optional<PlanningView::Known> InventoryView::find(const std::string& target, const std::string& type,
                                                        const std::string& native_id) {
-  const auto row = must(store_.one(target, type, native_id));
+  const auto row = must(store_.one(kept_name(target), type, native_id));
   if (!row || row->state == ResourceState::kVanished || row->state == ResourceState::kFiltered) return std::nullopt;
   return known_of(*row);
 }
@@ -129,7 +156,7 @@ void InventoryView::each_within(RowId row, const std::function<void(const Known&
   muster::each_within(store_, row, outlives, [&](const ResourceRecord& record) {
     Known known;
     known.row = record.row;
-    known.target = record.target;
+    known.target = name_of(record.target);
     known.type = record.type;
     known.native_id = record.native_id;
     known.state = record.state;

@@ -23,15 +23,17 @@ class InventoryView final : public PlanningView {
   using Agreements = std::unordered_map<RowId, Hash128>;
 
   /// `declared_targets`  that are not in the store yet: namespaces by name
+  /// `renamed`           targets that get another name before the plan is carried out: the old one by the new one
   /// `agreements`        kept from plan to plan
   InventoryView(Store& store, Registry& registry, std::map<std::string, std::string> declared_targets,
-                Agreements& agreements);
+                std::map<std::string, std::string> renamed, Agreements& agreements);
 
   std::vector<Known> of_stack(const std::string& stack) override;
   void each(const std::string& target, const std::string& type, const std::function<void(const Known&)>& sink) override;
   std::optional<Known> find(const std::string& target, const std::string& type, const std::string& native_id) override;
   const TypeDescriptor* type(const std::string& name) override;
   std::optional<std::string> target_namespace(const std::string& name) override;
+  std::vector<std::string> same_system(const std::string& target) override;
   void each_within(RowId row, const std::function<void(const Known&)>& sink) override;
   std::optional<Hash128> agreement(RowId row) override;
   void remember(RowId row, const Hash128& agreement) override;
@@ -41,10 +43,14 @@ class InventoryView final : public PlanningView {
 
  private:
   Known known_of(const ResourceView& row);
+  [[nodiscard]] std::string kept_name(const std::string& target) const;  // in the store
+  [[nodiscard]] std::string name_of(std::string_view target) const;      // as it will be
 
   Store& store_;
   Registry& registry_;
   std::map<std::string, std::string> targets_;                        // namespaces by name
+  std::map<std::string, std::string> renamed_;                        // old names by new ones
+  std::map<std::string, std::string> systems_;                        // by name
   std::map<std::string, std::shared_ptr<const Manifest>> manifests_;  // by namespace
   Agreements& agreements_;
   std::string key_;  // of digests

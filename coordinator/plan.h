@@ -86,6 +86,8 @@ class PlanningView {
   virtual const TypeDescriptor* type(const std::string& name) = 0;
   /// Namespace of a target; none: no target has that name.
   virtual std::optional<std::string> target_namespace(const std::string& name) = 0;
+  /// Other targets that are known to be the same system.
+  virtual std::vector<std::string> same_system(const std::string& /*target*/) { return {}; }
   /// Calls `sink` for each listed row that goes when `row` goes: what lies in it, at any depth, outer
   /// ones first.
   virtual void each_within(RowId /*row*/, const std::function<void(const Known&)>& /*sink*/) {}

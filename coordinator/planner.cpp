@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <deque>
+#include <numeric>
 #include <set>
 #include <unordered_map>
 
@@ -297,9 +298,28 @@ class Planner {
     auto object = there != nullptr ? there->native_id : resource.native_id;
     if (object.empty() && unknown_is_apart(rules, unknown)) object = identity_of(rules, declared);
     if (object.empty()) return;
-    const auto [other, first] = claims_.emplace(resource.target + '\0' + resource.type + '\0' + object,
+    const auto others = view_.same_system(resource.target);
+    const auto system = std::accumulate(others.begin(), others.end(), resource.target,
+                                        [](const auto& one, const auto& other) { return std::min(one, other); });
+    const auto [other, first] = claims_.emplace(system + '\0' + resource.type + '\0' + object,
                                                 "resource " + resource.name + " of stack " + declaration_.stack);
     if (!first) mistake(resource.name, "is the same object as " + other->second + ": " + object);
+    for (const auto& target : others) not_held_by(target, resource, rules, there, object);
+  }
+
+  /// Of two targets that are one system one manages an object: the other would delete what the one has.
+  void not_held_by(const std::string& target, const DeclaredResource& resource, const TypeRules& rules,
+                   const PlanningView::Known* there, const std::string& object) {
+    const bool by_id = there != nullptr || !resource.native_id.empty();
+    const auto& index = index_of(target, resource.type, rules);
+    const auto indexed = by_id ? index.end() : index.find(object);
+    const auto found = by_id                    ? view_.find(target, resource.type, object)
+                       : indexed == index.end() ? std::nullopt
+                                                : std::optional(indexed->second);
+    if (!found || !found->managed || found->state == ResourceState::kMissing) return;
+    mistake(resource.name, found->native_id + " is resource " + found->name + " of stack " + found->stack +
+                               " already, on target " + target + ", which is the same system as " + resource.target +
+                               ": declare it there");
   }
 
   void add(Node& node, PlanStep step) {

@@ -182,6 +182,7 @@ void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& defer
   queue_children(scan, row);
   s_.events.emit(target.target.ns, "resource.renamed", old->id.value,
                  identity(target, scan.type->name, old->id, item.native_id, said));
+  if (old->managed) s_.drift.judge(must(s_.store.one(row)).value());
 }
 
 void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer) {

@@ -18,7 +18,8 @@ Json to_json(const TargetConfig& target) {
           {"config", to_json(target.config)},
           {"discover", target.discover},
           {"filters", to_json(target.filters)},
-          {"interval_ms", target.interval.count()}};
+          {"interval_ms", target.interval.count()},
+          {"renamed_from", target.renamed_from}};
 }
 
 Result<TargetConfig> target_from_json(const Json& json) {
@@ -37,6 +38,10 @@ Result<TargetConfig> target_from_json(const Json& json) {
     target.interval = Millis(interval.get<std::int64_t>());
     if (!valid_target_name(target.name)) return wrong(std::string("name must be ") + kTargetNameWanted.data());
     if (!valid_namespace(target.ns) || !valid_namespace(target.pool)) return wrong("namespace or pool is none");
+    target.renamed_from = json.value("renamed_from", std::string());
+    if (!target.renamed_from.empty() && !valid_target_name(target.renamed_from)) {
+      return wrong(std::string("renamed_from must be ") + kTargetNameWanted.data());
+    }
     if (json.contains("config")) {
       auto config = document_from_json(json.at("config"));
       if (!config) return wrong(config.error().message);

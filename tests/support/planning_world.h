@@ -65,14 +65,15 @@ class World : public PlanningView {
                          [&](const Known& row) { return row.managed && row.stack == stack; });
     return found;
   }
-  void each(const std::string&, const std::string& type, const std::function<void(const Known&)>& sink) override {
+  void each(const std::string& target, const std::string& type,
+            const std::function<void(const Known&)>& sink) override {
     for (const auto& row : rows) {
-      if (row.type == type) sink(row);
+      if (row.target == target && row.type == type) sink(row);
     }
   }
-  std::optional<Known> find(const std::string&, const std::string& type, const std::string& id) override {
+  std::optional<Known> find(const std::string& target, const std::string& type, const std::string& id) override {
     for (const auto& row : rows) {
-      if (row.type == type && row.native_id == id) return row;
+      if (row.target == target && row.type == type && row.native_id == id) return row;
     }
     return std::nullopt;
   }
@@ -84,6 +85,7 @@ class World : public PlanningView {
     const auto it = targets.find(name);
     return it == targets.end() ? std::nullopt : std::optional(it->second);
   }
+  std::vector<std::string> same_system(const std::string& target) override { return others[target]; }
   void each_within(RowId row, const std::function<void(const Known&)>& sink) override {
     for (const auto& known : rows) {
       if (known.parent != row || !types.at(known.type).contained) continue;
@@ -101,6 +103,7 @@ class World : public PlanningView {
   std::map<RowId, Hash128> agreements;
   std::map<std::string, TypeDescriptor> types;
   std::map<std::string, std::string> targets{{"main", "PG"}};  // namespaces by name
+  std::map<std::string, Strings> others;                       // targets of one system
 };
 
 inline DeclaredResource role(const std::string& name, const Json& properties = {}) {

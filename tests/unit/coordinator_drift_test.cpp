@@ -125,6 +125,30 @@ TEST_CASE_METHOD(DriftFixture, "what is gone is drift where somebody is to hear 
   CHECK(apply(stack({}, "destroy"))["kind"] == "destroy");
 }
 
+TEST_CASE_METHOD(DriftFixture, "what has another name by hand is drift, and nothing is made anew for that") {
+  auto schema = Json::parse(kBoxSchema);
+  schema["properties"]["name"]["x-muster-create-only"] = true;
+  manifest.types.front().schema = schema.dump();
+  system.names_are_ids = true;
+  start_discovered();
+  auto declared = box("a", {{"size", 3}});
+  const bool reverts = GENERATE(false, true);
+  if (reverts) declared = reverting(declared);
+  apply(stack({declared}));
+  auto& there = system.thing("NS::Box", "a");
+  there.uid = "u-1";
+  discover();
+  there.id = "z";
+  there.properties = R"({"name":"z","size":3})";
+  events();
+  discover();
+  advance(Millis(2000));
+  CHECK(told("resource.drifted"));
+  CHECK(drifted() == 1);
+  CHECK(count() == 1);
+  CHECK(state_of("NS::Box", "z") == "present");
+}
+
 TEST_CASE_METHOD(DriftFixture, "what was gone and is there again as it was has this in its history") {
   start_discovered();
   const auto declared = box("a");

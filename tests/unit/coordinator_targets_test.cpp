@@ -6,6 +6,7 @@
 using namespace muster;
 using namespace muster::test;
 using Json = nlohmann::json;
+using Catch::Contains;
 
 namespace {
 
@@ -192,4 +193,61 @@ TEST_CASE_METHOD(TargetsFixture, "a target of which nothing is known is looked a
   }
   CHECK(looks() == 2);
   CHECK(worker().jobs.back().target.config.json == store->target("new").value()->config.json);
+}
+
+TEST_CASE_METHOD(TargetsFixture, "a target of a file that has another name keeps what is on it") {
+  start_discovered();
+  auto request = file();
+  REQUIRE(apply(request)["state"] == "complete");
+  finish_runs();
+  const auto made = count();
+  const auto before = row("NS::Box", "made-1", "new").id;
+  request["targets"][0]["name"] = "newer";
+  request["targets"][0]["renamed_from"] = "new";
+  request["stacks"][0]["resources"][0]["target"] = "newer";
+  const auto planned = plan(request);
+  REQUIRE(planned["mistakes"].empty());
+  CHECK(planned["summary"]["unchanged"] == 1);
+  CHECK(planned["summary"]["delete"] == 0);
+  REQUIRE(planned["targets"].size() == 1);
+  CHECK(planned["targets"][0]["action"] == "update");
+  CHECK(planned["targets"][0]["reason"] == "is new now");
+  CHECK(apply(request)["state"] == "complete");
+  finish_runs();
+  CHECK(count() == made);
+  CHECK(row("NS::Box", "made-1", "newer").id == before);
+  CHECK(target_state() == "absent");
+  CHECK(plan(request)["nothing"] == true);
+  SECTION("and can be destroyed by that file") {
+    request["mode"] = "destroy";
+    CHECK(apply(request)["kind"] == "destroy");
+    CHECK(count() == made - 1);
+    CHECK(store->target("newer").value()->state == TargetState::kRemoved);
+  }
+  SECTION("not the name of one that the configuration has") {
+    request["targets"][0]["name"] = "newest";
+    request["targets"][0]["renamed_from"] = "t";
+    CHECK_THAT(plan(request)["mistakes"].dump(), Contains("target t is declared in the fleet's configuration already"));
+  }
+}
+
+TEST_CASE_METHOD(TargetsFixture, "a target gets no other name while something is under way") {
+  start_discovered();
+  auto request = file();
+  REQUIRE(apply(request)["state"] == "complete");
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<CreateJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  auto more = file("other");
+  const auto running = begin(more);
+  advance(Millis(500));
+  request["targets"][0]["name"] = "newer";
+  request["targets"][0]["renamed_from"] = "new";
+  request["stacks"][0]["resources"][0]["target"] = "newer";
+  CHECK(api("apply", request)["error"]["code"] == "CONFLICT");
+  worker().on_job = {};
+  worker().release();
+  end_of(running);
+  CHECK(apply(request)["state"] == "complete");
 }

@@ -173,6 +173,37 @@ TEST_CASE("two resources that are one object are a mistake") {
   }
 }
 
+TEST_CASE("of two targets that are one system one manages an object") {
+  World world;
+  world.targets["second"] = "PG";
+  world.others = {{"main", {"second"}}, {"second", {"main"}}};
+  auto moved = role("owner");
+  moved.target = "second";
+  const auto plan = [&](const std::string& stack) {
+    return messages(make_plan({stack, {moved}}, ApplyMode::kReconcile, world));
+  };
+  CHECK(plan("shop").empty());
+  const std::string said =
+      " is resource owner of stack shop already, on target main, which is the same system as "
+      "second: declare it there";
+  world.manage(world.add("PG::Role", "id of it", {{"name", "owner"}}), role("owner"));
+  CHECK(plan("shop") == Strings{"owner: id of it" + said});  // by what identifies it
+  CHECK(plan("store") == Strings{"owner: id of it" + said});
+  auto& there = world.add("PG::Role", "id of it", {{"name", "owner"}});
+  there.target = "second";
+  CHECK(plan("store") == Strings{"owner: id of it" + said});  // by its id
+  moved.native_id = "id of it";
+  CHECK(plan("store") == Strings{"owner: id of it" + said});
+  world.others.clear();
+  CHECK(plan("store").empty());
+
+  world.others = {{"main", {"second"}}, {"second", {"main"}}};
+  auto twice = role("other");
+  auto again = role("again", {{"name", "other"}});
+  again.target = "second";
+  CHECK(messages(make_plan({"store", {twice, again}}, ApplyMode::kReconcile, world)).size() == 1);
+}
+
 TEST_CASE("what is managed and gone is created again") {
   World world;
   world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("owner")).state = ResourceState::kMissing;
