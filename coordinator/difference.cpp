@@ -94,8 +94,8 @@ class Comparison {
 
   void array(const PropertyRule& rule, const Json& there, const Json& wanted, const std::string& pointer,
              bool create_only) {
-    const bool inside = std::ranges::any_of(
-        left_out_, [&](const auto& each) { return each.starts_with(pointer) && each.size() > pointer.size(); });
+    const bool inside =
+        std::ranges::any_of(left_out_, [&](const auto& each) { return each.starts_with(pointer + '/'); });
     if (inside) return;  // an element is not known yet, and nothing can be said of the whole
     if (there.size() == wanted.size() && (rule.unordered ? as_set(rule, there, wanted) : in_order(rule, there, wanted)))
       return;

@@ -306,12 +306,14 @@ void Discovery::begin(TimePoint now) {
   first_ = false;
   auto row = std::move(*queued_);
   queued_.reset();
-  active_ = std::make_unique<Run>(s_, std::move(row), std::exchange(queued_scope_, {}), next_owner_++);
-  next_progress_ = now + kProgressEvery;
   for (const auto& target : targets) {
-    due_[target.name] = next_look(target, now);
+    const auto scope = queued_scope_.of(target);
+    const bool whole = scope && scope->look == Look::kDiscover && scope->types.empty();
+    if (whole || !due_.contains(target.name)) due_[target.name] = next_look(target, now);
     set_rate(target, now);
   }
+  active_ = std::make_unique<Run>(s_, std::move(row), std::exchange(queued_scope_, {}), next_owner_++);
+  next_progress_ = now + kProgressEvery;
   active_->start(std::move(targets), now);
 }
 

@@ -95,12 +95,14 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
       work.op.uncertain = true;
       work.recovered = phase == Phase::kCreating;  // what guards the others is made anew from what is there
     }
+    if (phase == Phase::kEmptying) work.op.job = {};  // it was of something else
     const bool made = phase == Phase::kConverging;
     if (made) work.row = row_of(work);
     if (auto located = locate(work); !located) {
       fail(work, made ? unconfirmed(work, located.error()) : located.error());
       continue;
     }
+    if (work.change() != Work::Change::kCreate) begin_write(work);
     const bool settles = changing && phase != Phase::kCreating && work.op.uncertain;
     go_on(work,
           settles                                                  ? Phase::kSettling
@@ -190,7 +192,11 @@ void Execution::submit(Work& work, JobOperation operation, TimePoint now, std::s
 }
 
 void Execution::submit_due(Work& work, TimePoint now) {
-  switch (work.phase()) {
+  const auto phase = work.phase();
+  const bool looks =
+      phase == Phase::kSettling || phase == Phase::kConverging || phase == Phase::kFinding || phase == Phase::kPolling;
+  if (row_.cancel == Cancelled::kForced && !looks) return stop(work, now);
+  switch (phase) {
     case Phase::kReading:
     case Phase::kSettling:
     case Phase::kConverging:
@@ -270,6 +276,7 @@ void Execution::note_drift(RowId seen, State ended) {
 
 void Execution::end(std::size_t index, State state, std::string_view code, const std::string& message) {
   OperationRow operation;
+  bool released = false;
   if (const auto it = running_.find(index); it != running_.end()) {
     auto& work = *it->second;
     end_write(work);
@@ -284,6 +291,8 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
       unsure_.emplace(work.step.target, work.step.type);
     }
     operation = it->second->op;
+    made_first_.erase(index);
+    released = work.made_first;
     running_.erase(it);
   }
   operation.command = row_.id;
@@ -294,7 +303,7 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
   must(s_.store.put_operation(operation));
   count_ended(index, state);
   if (state == State::kDone) {
-    release(index);
+    if (!released) release(index);
   } else {
     const auto& step = plan_.steps[index];
     s_.log.info("command={} step={} stack={} {} code={} {}", row_.id.value, step.name, step.stack, state_name(state),
@@ -306,6 +315,32 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
 void Execution::release(std::size_t index) {
   for (const auto dependent : dependents_[index]) {
     if (--open_[dependent] == 0) ready_[plan_.steps[dependent].target].push_back(dependent);
+  }
+}
+
+void Execution::replace_used(TimePoint now) {
+  const auto waiting = made_first_;
+  for (const auto index : waiting) {
+    std::optional<std::size_t> failed;
+    const bool used = std::ranges::any_of(dependents_[index], [&](std::size_t dependent) {
+      if (plan_.steps[dependent].action == StepAction::kDelete) return false;  // these wait for all others
+      if (states_[dependent] != State::kDone) failed = dependent;
+      return !over(states_[dependent]);
+    });
+    if (used) continue;
+    made_first_.erase(index);
+    auto& work = *running_.at(index);
+    work.deadline = now + kOperationDeadline;
+    if (!failed) {
+      work.begin_second_half();
+      must(s_.store.put_operation(work.op));
+      go_on(work, Phase::kReading, now, Millis{1});
+      continue;
+    }
+    const auto message = "made, and what it replaces is there still: " + plan_.steps[*failed].name +
+                         ", which refers to it, did not succeed; the next apply goes on with that";
+    const bool cancelled = states_[*failed] == State::kCancelled;
+    end(index, cancelled ? State::kCancelled : State::kFailed, cancelled ? "CANCELLED" : "NOT_STABILIZED", message);
   }
 }
 
@@ -331,7 +366,7 @@ bool Execution::begin_ready(TimePoint now) {
   }
   bool ended = false;
   for (auto& [target, queue] : ready_) {
-    while (!queue.empty() && running_.size() < kMaxRunning) {
+    while (!queue.empty() && running_.size() - made_first_.size() < kMaxRunning) {
       const auto index = queue.front();
       const bool deletes =
           plan_.steps[index].action == StepAction::kDelete && !MUSTER_MUTATION("deletions-do-not-wait");
@@ -369,6 +404,7 @@ void Execution::advance(TimePoint now) {
   advanced_at_ = now;
   while (begin_ready(now)) {
   }
+  replace_used(now);
   std::vector<std::size_t> due;
   for (const auto& [index, work] : running_) {
     if (work->due <= now) due.push_back(index);
@@ -382,6 +418,7 @@ void Execution::advance(TimePoint now) {
   }
   while (begin_ready(now)) {  // what these have ended
   }
+  replace_used(now);
   if (left_ == 0) return finish();
   if (now < next_progress_) return;
   next_progress_ = now + kProgressEvery;
@@ -425,6 +462,7 @@ void Execution::take_back_unsent() {
                             phase == Phase::kPolling;
     if (looks_back || work->op.uncertain || work->job.empty() || !s_.dispatcher.take_back(work->job)) continue;
     jobs_.erase(work->job);
+    if (phase == Phase::kEmptying) end_write_of_content(*work);
     taken.push_back(index);
   }
   for (const auto index : taken) end(index, State::kCancelled, "CANCELLED", "cancelled before a worker took it");

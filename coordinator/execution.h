@@ -93,6 +93,8 @@ class Execution {
   void end(std::size_t step, State state, std::string_view code = {}, const std::string& message = {});
   void fail(Work& work, const Error& error);
   void release(std::size_t step);
+  /// What was replaced by what is made goes once those that refer to it have turned to that.
+  void replace_used(TimePoint now);
   void block_dependents(std::size_t step);
   void count_ended(std::size_t step, State state);
   void finish();
@@ -144,6 +146,7 @@ class Execution {
   /// Whether there is something in what refuses to be deleted that this command makes anew elsewhere: that goes first.
   bool begin_emptying(Work& work, TimePoint now);
   void empty_more(Work& work, TimePoint now);
+  void end_write_of_content(const Work& work);
   void take_emptying(Work& work, JobResult result, TimePoint now);
   void leave(const Work& work, const ResourceRecord& row, std::string_view reason, std::string_view event);
   void leave_contents(const Work& work, RowId row);
@@ -192,6 +195,7 @@ class Execution {
   std::size_t left_ = 0;  // steps that have not ended
   std::set<std::pair<std::string, std::string>> unsure_;
   std::map<std::size_t, std::unique_ptr<Work>> running_;
+  std::set<std::size_t> made_first_;  // of these: which wait for others to end
   std::unordered_map<JobId, std::size_t> jobs_;
   std::map<std::string, PropertyRule> rules_;       // by type
   std::map<std::string, UnreadProperties> unread_;  // likewise

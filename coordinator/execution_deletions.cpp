@@ -98,9 +98,14 @@ void Execution::empty_more(Work& work, TimePoint now) {
   submit_due(work, now);
 }
 
-void Execution::take_emptying(Work& work, JobResult result, TimePoint now) {
+void Execution::end_write_of_content(const Work& work) {
   const auto row = must(s_.store.one(work.contents.back())).value();
   s_.writes.end(row.scan, row.native_id);
+}
+
+void Execution::take_emptying(Work& work, JobResult result, TimePoint now) {
+  const auto row = must(s_.store.one(work.contents.back())).value();
+  end_write_of_content(work);
   work.op.job = {};
   const auto* done = std::get_if<MutationResult>(&result);
   const auto* error = std::get_if<Error>(&result);

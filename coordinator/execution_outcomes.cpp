@@ -141,9 +141,10 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
     return again(work, Phase::kCreating, error, now);  // the same key makes no second object
   }
   if (error.code == Errc::kNotFound) return gone(work);
-  if (unknown) return go_on(work, Phase::kSettling, now, pause_after(work.tries, kFirstPause));
+  // What lies in it is to go however the attempt went of which nothing was heard.
   const bool refuses = error.code == Errc::kConflict && change == Work::Change::kDelete;
   if (refuses && begin_emptying(work, now)) return;
+  if (unknown) return go_on(work, Phase::kSettling, now, pause_after(work.tries, kFirstPause));
   if (error.code == Errc::kConflict) {
     ++work.op.epoch;  // nothing was applied: what is asked for next is another change
     return again(work, Phase::kReading, error, now);
@@ -170,6 +171,7 @@ void Execution::take_reading(Work& work, const ReadItem& answer, TimePoint now) 
   const bool deletes = work.change() == Work::Change::kDelete;
   if (is_code(answer, Errc::kNotFound)) return deletes ? deleted(work, now) : gone(work);
   if (const auto* error = std::get_if<Error>(&answer)) {
+    if (row_.cancel == Cancelled::kForced && error->code == Errc::kCancelled) return stop(work, now);
     if (error_traits(error->code).retry == Retry::kNever) return fail(work, *error);
     return again(work, Phase::kReading, *error, now);
   }
@@ -546,9 +548,10 @@ void Execution::converge(Work& work, const Json& there, TimePoint now) {
     // What has its very row is what was replaced: that had gone by itself.
     const bool replaces = work.step.action == StepAction::kReplace && work.row != work.step.row;
     if (replaces && work.create_first && !work.second_half()) {
-      work.begin_second_half();
-      must(s_.store.put_operation(work.op));
-      return go_on(work, Phase::kReading, now);
+      if (!std::exchange(work.made_first, true)) release(work.op.step);
+      made_first_.insert(work.op.step);
+      work.due = TimePoint::max();
+      return;
     }
     return end(work.op.step, State::kDone);
   }

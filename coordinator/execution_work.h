@@ -73,6 +73,7 @@ struct Execution::Work {
   std::shared_ptr<const Manifest> manifest;
   const TypeDescriptor* type = nullptr;
   bool create_first = false;         // of a replacement
+  bool made_first = false;           // and what replaces is there: what is replaced goes when nobody uses it any more
   TimePoint due = TimePoint::max();  // when its next job is submitted; max: one is under way
   TimePoint deadline;
   JobId job;                  // under way

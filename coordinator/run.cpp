@@ -302,7 +302,7 @@ void Run::advance_target(TargetRun& target, TimePoint now) {
   if (done) finish_target(target);
 }
 
-void Run::begin_scan(Scan& scan) {
+void Run::begin_scan(const TargetRun& target, Scan& scan) {
   scan.begun = true;
   scan.index.load(s_.store, scan.row.id);
   if (!scan.same_filters) {  // until this run has listed everything, the rows are of no known version
@@ -310,14 +310,14 @@ void Run::begin_scan(Scan& scan) {
     must(s_.store.put_scan(scan.row));
     if (scan.reads_items) must(s_.store.clear_filtered(scan.row.id));
   } else if (scan.reads_items) {
-    ++scan.row.runs;
+    if (!target.rereads) ++scan.row.runs;
     must(s_.store.load_filtered(
         scan.row.id, [&](const Hash128& id, std::uint64_t listed) { scan.filtered.emplace(id, FilteredId{listed}); }));
   }
 }
 
 bool Run::reread_more(TargetRun& target, Scan& scan, TimePoint now) {
-  if (!scan.begun) begin_scan(scan);
+  if (!scan.begun) begin_scan(target, scan);
   const auto& known = scan.index.entries();
   const std::size_t batch = ids_read_together(*scan.type);
   for (; scan.next_known < known.size() && scan.to_read.size() < batch; ++scan.next_known) {
@@ -337,7 +337,7 @@ ParentRef Run::parent_ref(const Scan& scan, RowId row) {
 
 bool Run::list_more(TargetRun& target, Scan& scan, TimePoint now) {
   if (!scan.begun && (scan.parent == nullptr || scan.parent == &scan)) {
-    begin_scan(scan);
+    begin_scan(target, scan);
     return submit_page(target, scan, std::make_shared<Listing>(), {}, now);
   }
   if (submit_reads(target, scan, now) || ask_old_ids(target, scan, now)) return true;
@@ -354,7 +354,7 @@ bool Run::list_more(TargetRun& target, Scan& scan, TimePoint now) {
   if (target.left.contains(row)) return true;
   const auto parent = parent_ref(scan, row);
   for (auto* child : scan.children) {
-    if (!child->begun) begin_scan(*child);
+    if (!child->begun) begin_scan(target, *child);
     auto listing = std::make_shared<Listing>();
     listing->parent = parent;
     submit_page(target, *child, std::move(listing), {}, now);

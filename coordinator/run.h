@@ -90,7 +90,7 @@ class Run {
   void make_scans(TargetRun& target);
 
   void advance_target(TargetRun& target, TimePoint now);
-  void begin_scan(Scan& scan);
+  void begin_scan(const TargetRun& target, Scan& scan);
   bool list_more(TargetRun& target, Scan& scan, TimePoint now);
   bool reread_more(TargetRun& target, Scan& scan, TimePoint now);
   [[nodiscard]] ParentRef parent_ref(const Scan& scan, RowId row);

@@ -51,7 +51,8 @@ bool is_listed(ResourceState state) {
 
 void Run::settle(TargetRun& target, Scan& scan) {
   if (scan.phase == Scan::Phase::kListing) {
-    if (!scan.begun) begin_scan(scan);  // a child type without a parent in sight: its rows may be missing all the same
+    if (!scan.begun)
+      begin_scan(target, scan);  // a child type without a parent in sight: its rows may be missing all the same
     scan.phase = Scan::Phase::kSettled;
   }
   // Children are judged after their parents: most of them go with a parent that vanished.
@@ -357,7 +358,7 @@ void Run::abort(std::string_view code, const std::string& why, Effects& effects)
     for (auto& scan : target->scans) {
       if (scan->phase == Scan::Phase::kDone) continue;
       scan->listing_failed = true;
-      if (!scan->begun) begin_scan(*scan);
+      if (!scan->begun) begin_scan(*target, *scan);
       finish_scan(*target, *scan);
     }
     finish_target(*target);

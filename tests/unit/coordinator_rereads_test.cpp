@@ -302,3 +302,34 @@ TEST_CASE("a scope of very many parts widens instead of growing") {
   target.name = "u";
   CHECK_FALSE(scope.of(target));
 }
+
+TEST_CASE_METHOD(RereadsFixture, "rereads do not put off that all is listed again") {
+  config.discovery_interval = Millis(60'000);
+  config.drift_interval = Millis(20'000);
+  start_discovered();
+  const auto before = listed("NS::Box").size();
+  system.add("NS::Box", {.id = "late", .properties = R"({"name":"late"})"});
+  advance(Millis(120'000));
+  CHECK(listed("NS::Box").size() == before + 1);
+}
+
+TEST_CASE_METHOD(RereadsFixture, "what was filtered is read again in its turn, also beside rereads") {
+  const bool rereads = GENERATE(false, true);
+  config.discovery_interval = Millis(0);
+  config.drift_interval = Millis(rereads ? 61'000 : 0);
+  for (auto& type : manifest.types) type.list_gives = ListGives::kIds;
+  system.list_properties = false;
+  system.inspection.filters = {
+      {{"NS::Box"}, {PropertyMatch{"$.kind", MatchOp::kEq, "\"tmp\""}}, FilterAction::kExclude}};
+  for (int i = 0; i < 64; ++i) {
+    system.add("NS::Box", {.id = "x" + std::to_string(i), .properties = R"({"kind":"tmp"})"});
+  }
+  start_discovered();
+  const auto before = listed("NS::Box").size();
+  for (int i = 0; i < 64; ++i) system.thing("NS::Box", "x" + std::to_string(i)).properties = R"({"kind":"kept"})";
+  for (int i = 0; i < 20; ++i) {
+    discover();
+    if (rereads) advance(Millis(61'000));
+  }
+  CHECK(listed("NS::Box").size() == before + 64);
+}

@@ -1,0 +1,290 @@
+// What is carried out no further: cancelled by force, or cut short by the end of a coordinator.
+#include <algorithm>
+
+#include "support/commands_fixture.h"
+
+using namespace muster;
+using namespace muster::test;
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+using Behaviour = FakeWorker::Behaviour;
+
+namespace {
+
+struct CancelFixture : CommandsFixture {
+  CancelFixture() {
+    auto& type = manifest.types.at(1);
+    type.parent = "NS::Box";
+    type.schema = R"({"type":"object","x-muster-identity":["name"]})";
+    system.holds = true;
+  }
+  static Json item(const std::string& name, const std::string& parent) {
+    return {
+        {"name", name}, {"type", "NS::Item"}, {"target", "t"}, {"parent", parent}, {"properties", {{"name", name}}}};
+  }
+  static Behaviour hold(const Job&) { return FakeWorker::Hold{}; }
+  static Behaviour hold_items(const Job& job) {
+    return job.type == "NS::Item" ? Behaviour(FakeWorker::Hold{}) : Behaviour();
+  }
+  void force_cancel(const std::string& id) { api("cancel", {{"command", id}, {"force", true}}); }
+  std::size_t changes() { return worker().asked<CreateJob>().size() + worker().asked<DeleteJob>().size(); }
+  /// Types of the events of resources since the last look.
+  Strings told() {
+    Strings types;
+    for (const auto& event : events("resource.")) types.push_back(event["type"]);
+    return types;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(CancelFixture, "what is cancelled by force while it is read first has not been begun") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}}), linked("b", "a")}));
+  worker().on_job = [](const Job& job) -> Behaviour {
+    return std::holds_alternative<ReadJob>(job.operation) ? Behaviour(FakeWorker::Hold{}) : Behaviour();
+  };
+  const auto id = begin(stack({box("a", {{"size", 2}}), linked("b", "a")}));
+  advance(Millis(500));
+  force_cancel(id);
+  const auto ended = end_of(id);
+  CHECK(ended["state"] == "cancelled");
+  CHECK(result_of(ended, "a") == "cancelled CANCELLED");
+}
+
+TEST_CASE_METHOD(CancelFixture, "what was cancelled by force is not carried out by the next coordinator") {
+  start_discovered();
+  Json wanted = stack({box("a", {{"size", 2}})});
+  std::size_t left = 1;
+  SECTION("a creation") {
+    left = 0;
+  }
+  SECTION("an update") {
+    apply(stack({box("a", {{"size", 1}})}));
+  }
+  SECTION("a deletion") {
+    apply(stack({box("a", {{"size", 1}})}));
+    wanted = stack({});
+  }
+  worker().on_go = hold;
+  const auto id = begin(wanted);
+  advance(Millis(500));
+  force_cancel(id);
+  crash();
+  worker().on_go = {};
+  start();
+  CHECK(end_of(id)["state"] == "cancelled");
+  CHECK(count() == left);
+  if (left > 0) CHECK(thing("a")["size"] == 1);
+}
+
+TEST_CASE_METHOD(CancelFixture, "a replacement that is cancelled by force ends with the change that is under way") {
+  start_discovered();
+  apply(stack({box("a", {{"kind", "x"}})}));
+  worker().on_go = hold;
+  auto other = box("a", {{"kind", "y"}});
+  if (GENERATE(false, true)) {
+    other["replace"] = "create-first";
+    other["properties"]["name"] = "a2";
+  }
+  const auto id = begin(stack({other}));
+  advance(Millis(500));
+  worker().on_go = {};
+  const auto held = worker().jobs.back();
+  const auto result = system.change(held);  // before the worker hears of the cancellation
+  force_cancel(id);
+  worker().send_late(held, result);
+  CHECK(end_of(id)["state"] == "cancelled");
+  CHECK(changes() == 2);
+}
+
+TEST_CASE_METHOD(CancelFixture, "what lies in a thing is emptied no further when that is cancelled by force") {
+  system.refuses_full = true;
+  start_discovered();
+  const auto declared = [&](const char* kind) {
+    return stack({item("b", "a"), item("c", "a"), box("a", {{"kind", kind}})});
+  };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  worker().on_go = hold_items;
+  const auto id = begin(declared("y"));
+  advance(Millis(500));
+  REQUIRE(worker().asked<DeleteJob>().size() == 2);
+  const auto held = worker().jobs.back();
+  SECTION("the worker has done it") {
+    const auto result = system.change(held);
+    worker().on_go = {};
+    force_cancel(id);
+    worker().send_late(held, result);
+    CHECK(end_of(id)["state"] == "cancelled");
+    CHECK(system.things["NS::Item"].size() == 1);
+  }
+  SECTION("the coordinator ends") {
+    force_cancel(id);
+    crash();
+    worker().on_go = {};
+    start();
+    CHECK(end_of(id)["state"] == "cancelled");
+    CHECK(system.things["NS::Item"].size() == 2);
+  }
+  CHECK(thing("a")["kind"] == "x");
+  CHECK(worker().asked<DeleteJob>().size() == 2);
+}
+
+TEST_CASE_METHOD(CancelFixture, "what was taken back unsent is looked at by runs as before") {
+  system.refuses_full = true;
+  start_discovered();
+  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  worker().on_go = hold;
+  const auto id = begin(declared("y"));
+  advance(Millis(500));
+  worker().draining = true;
+  advance(Millis(1500));
+  worker().release();
+  advance(Millis(300));
+  api("cancel", {{"command", id}});
+  CHECK(end_of(id)["state"] == "cancelled");
+  add_worker("w2");
+  advance(Millis(2000));
+  system.things["NS::Item"].front().properties = R"({"name":"b","color":"red"})";
+  CHECK(scan_of(discover(), "NS::Item")["changed"] == 1);
+  system.things["NS::Item"].clear();
+  CHECK(scan_of(discover(), "NS::Item")["missing"] == 1);
+}
+
+TEST_CASE_METHOD(CancelFixture, "what a coordinator began, and the next one goes on with, is no drift") {
+  start_discovered();
+  auto declared = box("a", {{"size", 1}});
+  apply(stack({declared}));
+  worker().on_go = [&](const Job& job) -> Behaviour {
+    static_cast<void>(system.change(job));
+    crash();
+    return FakeWorker::Silent{};
+  };
+  declared["properties"]["size"] = 2;
+  const bool deletes = GENERATE(false, true);
+  const auto id = begin(deletes ? stack({}) : stack({declared}));
+  settle();
+  worker().on_go = {};
+  events();
+  start();
+  CHECK(end_of(id)["state"] == "complete");
+  finish_runs();
+  for (const auto& type : told()) {
+    CHECK(type != "muster.resource.drifted");
+    CHECK(type != "muster.resource.vanished");
+  }
+}
+
+TEST_CASE_METHOD(CancelFixture,
+                 "the result for what lay in a thing is not taken for that thing's by the next coordinator") {
+  system.refuses_full = true;
+  start_discovered();
+  const auto declared = [&](const char* kind) {
+    return stack({item("b", "a"), item("c", "a"), box("a", {{"kind", kind}})});
+  };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  worker().on_go = hold_items;
+  const auto id = begin(declared("y"));
+  advance(Millis(500));
+  REQUIRE(worker().asked<DeleteJob>().size() == 2);
+  const auto held = worker().jobs.back();
+  const auto result = system.change(held);
+  crash();
+  worker().on_go = hold;
+  start();
+  wait_until([&] { return worker().asked<DeleteJob>().size() > 2; });
+  worker().send_late(held, result);
+  advance(Millis(100));
+  worker().on_go = {};
+  worker().release();
+  const auto ended = end_of(id);
+  INFO(ended.dump());
+  CHECK(ended["state"] == "complete");
+  CHECK(count() == 1);
+  CHECK(thing("a")["kind"] == "y");
+}
+
+TEST_CASE_METHOD(CancelFixture,
+                 "what refuses to be deleted full is emptied also where an attempt's outcome is unknown") {
+  system.refuses_full = true;
+  start_discovered();
+  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  worker().on_go = hold;
+  const auto id = begin(declared("y"));
+  advance(Millis(500));
+  REQUIRE(worker().asked<DeleteJob>().size() == 1);
+  crash();
+  worker().on_go = {};
+  start();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(count() == 1);
+  CHECK(thing("a")["kind"] == "y");
+}
+
+TEST_CASE_METHOD(CancelFixture,
+                 "what is replaced, the new one first, goes when those that refer to it have turned away") {
+  start_discovered();
+  auto owner = box("a", {{"kind", "x"}});
+  apply(stack({owner, linked("b", "a")}));
+  const auto first = thing("a")["id"];
+  owner = box("a2", {{"kind", "y"}});
+  owner["name"] = "a";
+  owner["replace"] = "create-first";
+  worker().on_go = [&](const Job& job) -> Behaviour {
+    const bool in_use = thing("b")["link"] == first;
+    if (std::holds_alternative<DeleteJob>(job.operation) && in_use) {
+      return JobResult(Error{Errc::kConflict, "b refers to it", {}, 0});
+    }
+    return {};
+  };
+  SECTION("all is well, also for one that the next coordinator goes on with") {
+    const bool restarts = GENERATE(false, true);
+    if (restarts) {
+      worker().on_go = [&, each = worker().on_go](const Job& job) -> Behaviour {
+        return std::holds_alternative<UpdateJob>(job.operation) ? Behaviour(FakeWorker::Hold{}) : each(job);
+      };
+    }
+    const auto id = begin(stack({owner, linked("b", "a")}));
+    if (restarts) {
+      advance(Millis(1000));
+      crash();
+      worker().on_go = {};
+      start();
+    }
+    CHECK(end_of(id)["state"] == "complete");
+    CHECK(count() == 2);
+    CHECK(thing("b")["link"] == thing("a2")["id"]);
+    CHECK(worker().asked<DeleteJob>().size() == 1);
+    CHECK(plan(stack({owner, linked("b", "a")}))["nothing"] == true);
+  }
+  SECTION("where one of these fails it stays, and the next apply deletes it") {
+    worker().on_go = [](const Job& job) -> Behaviour {
+      return std::holds_alternative<UpdateJob>(job.operation)
+                 ? Behaviour(JobResult(Error{Errc::kAccessDenied, "no", {}, 0}))
+                 : Behaviour();
+    };
+    const auto ended = apply(stack({owner, linked("b", "a")}));
+    CHECK(result_of(ended, "a") == "failed NOT_STABILIZED");
+    CHECK(result_of(ended, "b") == "failed ACCESS_DENIED");
+    CHECK(count() == 3);
+    worker().on_go = {};
+    CHECK(apply(stack({owner, linked("b", "a")}))["state"] == "complete");
+    CHECK(count() == 2);
+  }
+}
+
+TEST_CASE_METHOD(CancelFixture, "an array is compared though a secret's name begins with its name") {
+  start_discovered();
+  auto declared = box("a", {{"pass", Json::array({1, 2})}, {"password", nullptr}});
+  declared["holes"] = Json::array({{{"pointer", "/password"}, {"parts", {{{"env", "X"}}}}}});
+  REQUIRE(apply(stack({declared}))["state"] == "complete");
+  edit("a", "pass", Json::array({1, 3}));
+  events();
+  discover();
+  CHECK(events("resource.drifted").size() == 1);
+  declared["properties"]["pass"] = Json::array({7, 8});
+  CHECK(apply(stack({declared}))["state"] == "complete");
+  CHECK(thing("a")["pass"] == Json::array({7, 8}));
+}
