@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ namespace {
 
 constexpr const char* kMark = "user.muster.key";
 constexpr std::time_t kAbandonedAfter = 600;  // seconds; no draft is worked on for so long
+constexpr std::time_t kLockedWithin = 5;      // seconds; one that nobody has locked then is nobody's
 constexpr std::chrono::hours kSweepInterval{1};
 constexpr std::size_t kSweptDirectories = 10'000;
 
@@ -54,17 +56,22 @@ class Draft {
     named_ = directory_ = true;
     fd_ = Fd(openat(parent_.fd.get(), name_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!fd_) return from_errno(errno, "open");
+    hold();
     return {};
   }
 
   /// Without a name where the file system can.
   Result<void> make_file() {
     fd_ = Fd(openat(parent_.fd.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
-    if (fd_) return {};
+    if (fd_) {
+      hold();
+      return {};
+    }
     if (errno != EOPNOTSUPP && errno != EISDIR) return from_errno(errno, "create");
     fd_ = Fd(openat(parent_.fd.get(), name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd_) return from_errno(errno, "create");
     named_ = true;
+    hold();
     return {};
   }
 
@@ -130,6 +137,9 @@ class Draft {
   }
 
  private:
+  /// So that others see that somebody works on it; where a file system has no locks its age must do.
+  void hold() const { static_cast<void>(flock(fd_.get(), LOCK_EX | LOCK_NB)); }
+
   Result<void> link(const std::string& name) {
     const auto path = "/proc/self/fd/" + std::to_string(fd_.get());
     if (linkat(AT_FDCWD, path.c_str(), parent_.fd.get(), name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
@@ -165,6 +175,15 @@ struct CloseDirectory {
   void operator()(DIR* stream) const { closedir(stream); }
 };
 
+/// Whether nobody works on a draft any more.
+bool is_abandoned(const Directory& directory, const std::string& name, const Status& status) {
+  const auto age = std::time(nullptr) - status.mtime.tv_sec;
+  if (age >= kAbandonedAfter) return true;
+  if (age < kLockedWithin) return false;
+  const Fd fd(openat(directory.fd.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return fd && flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
 /// Removes abandoned drafts from a directory.
 void sweep(const Directory& directory) {
   Fd fd(openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -178,7 +197,7 @@ void sweep(const Directory& directory) {
   }
   for (const auto& name : drafts) {
     const auto status = status_of(directory, name);
-    if (!status || std::time(nullptr) - status->mtime.tv_sec < kAbandonedAfter) continue;
+    if (!status || !is_abandoned(directory, name, *status)) continue;
     unlinkat(directory.fd.get(), name.c_str(), status->kind == Kind::kDirectory ? AT_REMOVEDIR : 0);
   }
 }

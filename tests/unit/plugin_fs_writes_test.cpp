@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -390,6 +391,11 @@ TEST_CASE("what a killed worker left is nobody's, and goes") {
   CHECK(fs.entries() == std::set<std::string>{".muster-draft-4567", "d"});  // somebody may be at work on that one
 
   leave(fs / "d/.muster-draft-0123", 3600);
+  leave(fs / "d/.muster-draft-4567", 60);
+  const int held = open((fs / "d/.muster-draft-4567").c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(flock(held, LOCK_EX | LOCK_NB) == 0);
+  CHECK(code(fs.remove(kDirectory, fs / "d")) == Errc::kConflict);  // somebody is at work on one
+  close(held);
   done(fs.remove(kDirectory, fs / "d"));
 }
 
