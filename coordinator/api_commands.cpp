@@ -163,7 +163,7 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
   for (; next < draft.plan.steps.size() && steps.size() < kMaxAnswerBytes; ++next) {
     const auto& step = draft.plan.steps[next];
     const bool unchanged = step.action == StepAction::kUnchanged;
-    if (unchanged && changes_only) continue;
+    if (unchanged && changes_only && step.reason.empty()) continue;
     auto object = shown(step);
     if (!unchanged) object["patch"] = patch_of(step);
     if (!unchanged) object["hash"] = hashes[{step.stack, step.name}];

@@ -45,6 +45,7 @@ void Discovery::start(TimePoint now) {
               .text("started_at", rfc3339(*ended.started_at))
               .text("finished_at", rfc3339(*ended.finished_at))
               .number("duration_ms", 0)
+              .text("merged_into", queued_->id.value)
               .raw("scans", "[]")
               .raw("problems", "[{\"target\":\"\",\"type\":\"\",\"code\":\"MERGED\",\"message\":\"taken in by run " +
                                    queued_->id.value + "\"}]")

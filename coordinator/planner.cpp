@@ -273,6 +273,10 @@ class Planner {
       there = Json::parse(known->properties);
       decide(step, resource, rules, *known, there, declared, unknown);
     }
+    if (known != nullptr && known->state == ResourceState::kStale) {
+      result_.unchecked.push_back(
+          {declaration_.stack, resource.name, {}, "the last run could not look at it, and it may be another by now"});
+    }
     // What only the system sets stays as it is unless the object is made anew, and so does what its row says.
     const bool stays = step.action != StepAction::kCreate && step.action != StepAction::kReplace;
     const bool absorbs = step.action != StepAction::kUnchanged && resource.on_drift == OnDrift::kAbsorb;
@@ -334,7 +338,7 @@ class Planner {
   /// same, so is what the comparison says. None: something is new.
   [[nodiscard]] std::optional<Hash128> agreement_of(const Node& node, const TypeRules& rules) const {
     const auto* const known = node.known;
-    if (!node.says_so || known->stack != declaration_.stack || known->state == ResourceState::kMissing ||
+    if (!node.says_so || known->stack != declaration_.stack || known->state != ResourceState::kPresent ||
         taken_along_.contains(known->row)) {
       return std::nullopt;
     }
@@ -473,6 +477,7 @@ class Planner {
       step.reason = "it is there already";
     } else {
       step.action = difference.patch.empty() ? StepAction::kUnchanged : StepAction::kUpdate;
+      if (known.name != resource.name) step.reason = "was " + known.name;
     }
     if (!difference.patch.empty() && step.action != StepAction::kReplace && !rules.can(Operation::kUpdate)) {
       mistake(resource.name, resource.type + " cannot be changed, and differs: " + step.patch);

@@ -118,8 +118,7 @@ Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted, bool
   return plan;
 }
 
-/// Has the coordinator read again what the stacks have. What could not be read is told; the plan then stands on what is
-/// known of it.
+/// Has the coordinator read again what the stacks have. What could not be read is told, and nothing is planned.
 Result<void> refresh(Client& client, Screen& screen, const Wanted& wanted, const Interrupted& interrupted) {
   for (const auto& stack : wanted.names) {
     const auto started = client.ask("discover", {{"stacks", Json::array({stack})}});
@@ -129,9 +128,16 @@ Result<void> refresh(Client& client, Screen& screen, const Wanted& wanted, const
     if (!ended) return ended.error();
     if (!*ended) return Error{Errc::kCancelled, "stopped before anything was planned", {}, 0};
     const Json run = Json::parse(**ended);
-    for (const Json& problem : run.value("problems", Json::array())) {
+    const Json problems = run.value("problems", Json::array());
+    for (const Json& problem : problems) {
       note(screen, "not read again: " + escape(field(problem, "target") + " " + field(problem, "type") + ": " +
                                                field(problem, "code") + ": " + field(problem, "message")));
+    }
+    if (!problems.empty()) {
+      return Error{Errc::kServiceUnavailable,
+                   "not all could be read again; without --refresh the plan stands on what is known",
+                   {},
+                   0};
     }
   }
   return {};
@@ -191,7 +197,7 @@ void show_plan(Screen& screen, std::ostream& out, const Json& plan) {
   }
   for (const Json& step : plan.at("steps")) {
     const auto action = field(step, "action");
-    if (action == "unchanged") continue;
+    if (action == "unchanged" && field(step, "reason").empty()) continue;
     show_action(screen, out, action);
     out << escape(place_of(step)) << "  " << escape(field(step, "type")) << " on " << escape(field(step, "target"));
     if (const auto id = field(step, "native_id"); !id.empty()) out << "  " << escape(id);
@@ -397,7 +403,8 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
           {"command", nullptr}, {"state", "complete"}, {"plan", shown_plan(*plan)}, {"results", Json::array()}};
       write_object(screen, answer.dump(), [](const Json&) {});
     } else {
-      screen.out << (destroys ? "nothing to destroy\n" : "nothing to do: all is as declared\n");
+      const auto* const known = plan->at("unchecked").empty() ? "\n" : ", as far as is known\n";
+      screen.out << (destroys ? "nothing to destroy\n" : "nothing to do: all is as declared" + std::string(known));
     }
     return 0;
   }

@@ -103,12 +103,17 @@ int run_status(const Json& run) {
 Result<std::optional<std::string>> await_run(Client& client, Screen& screen, const std::string& id,
                                              const Interrupted& interrupted) {
   Progress progress(screen);
+  std::string awaited = id;
   auto last_answer = steady_clock::now();
   while (!interrupted()) {
-    auto answer = client.ask("run", {{"run", id}});
+    auto answer = client.ask("run", {{"run", awaited}});
     if (answer) {
       last_answer = steady_clock::now();
       const Json run = Json::parse(*answer);
+      if (auto other = field(run, "merged_into"); !other.empty()) {  // a coordinator that came back made one of several
+        awaited = std::move(other);
+        continue;
+      }
       if (ended(run)) {
         auto whole = rest_of_run(client, std::move(*answer));
         if (!whole) return whole.error();
@@ -118,7 +123,7 @@ Result<std::optional<std::string>> await_run(Client& client, Screen& screen, con
     } else if (!may_pass(answer.error()) || steady_clock::now() - last_answer > kAwayAtMost) {
       return answer.error();
     } else {
-      progress.show("run " + id + ": waiting for the coordinator to come back");
+      progress.show("run " + awaited + ": waiting for the coordinator to come back");
     }
     std::this_thread::sleep_for(kPoll);
   }

@@ -163,6 +163,37 @@ TEST_CASE("discover --wait polls the run and ends with its report") {
         "etc     FS::File  ACCESS_DENIED  fs 1.2  J    /etc/x\n");
 }
 
+TEST_CASE("a run that another one has taken in is waited for as that") {
+  FakeClient client;
+  client.answer("discover", R"({"run":"R","merged":false})");
+  client.answer("run", R"({"run":"R","state":"failed","merged_into":"S","finished_at":"2026-01-01T00:00:00Z",)"
+                       R"("scans":[],"problems":[{"code":"MERGED"}]})");
+  client.answer("run",
+                R"({"run":"S","state":"complete","finished_at":"2026-01-01T00:00:01Z","scans":[],"problems":[]})");
+  TestScreen test(Format::kJson);
+  CHECK(discover(client, test.screen, {{}, {}, true}, kNever) == 0);
+  CHECK(Json::parse(test.out.str())["run"] == "S");
+}
+
+TEST_CASE("nothing is planned where what is there could not be read again") {
+  const test::Scratch scratch;
+  const auto file = (scratch.path / "shop.yaml").string();
+  std::ofstream(file) << "stack: shop\nresources:\n  - {name: a, type: FS::File, target: etc, properties: {path: a}}\n";
+  ApplyOptions options;
+  options.files = {file};
+  options.refresh = true;
+  FakeClient client;
+  client.answer("discover", R"({"run":"R","merged":false})");
+  client.answer("run", R"({"run":"R","state":"partial","finished_at":"2026-01-01T00:00:00Z","scans":[],)"
+                       R"("problems":[{"target":"etc","type":"","code":"ACCESS_DENIED","message":"no"}]})");
+  TestScreen test;
+  CHECK(apply(
+            client, test.screen, options, [](const std::string&) { return std::optional(true); }, kNever) == 1);
+  CHECK(test.err.str().find("not read again: etc : ACCESS_DENIED: no") != std::string::npos);
+  CHECK(test.err.str().find("without --refresh") != std::string::npos);
+  CHECK(test.out.str().empty());
+}
+
 TEST_CASE("a run says what was renamed, if anything was") {
   FakeClient client;
   client.answer("run", R"({"run":"R","state":"complete","scans":[)"

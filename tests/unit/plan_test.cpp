@@ -381,6 +381,18 @@ TEST_CASE("a reference to a property that the other's type does not have is a mi
   CHECK(messages(refer_to("nam")).empty());
 }
 
+TEST_CASE("what could not be looked at lately is planned as it was, which is said") {
+  World world;
+  auto& known = world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("owner"));
+  known.state = ResourceState::kStale;
+  const auto result = make_plan({"shop", {role("owner")}}, ApplyMode::kReconcile, world);
+  CHECK(actions(result.plan) == Strings{"unchanged owner"});
+  REQUIRE(result.unchecked.size() == 1);
+  CHECK_THAT(result.unchecked[0].message, Contains("may be another by now"));
+  // Nor is that forgotten when it was found to be as declared before.
+  CHECK(make_plan({"shop", {role("owner")}}, ApplyMode::kReconcile, world).unchecked.size() == 1);
+}
+
 TEST_CASE("a cycle is printed as a cycle") {
   World world;
   auto a = role("a"), b = role("b"), c = role("c"), d = role("d");
