@@ -14,6 +14,8 @@
 namespace muster {
 namespace {
 
+constexpr Millis kStoreFailingFor{60'000};  // after a failure
+
 std::string_view target_state_name(TargetState state, bool reachable) {
   switch (state) {
     case TargetState::kActive:
@@ -179,9 +181,11 @@ nlohmann::json Api::checks() {
         status.bus.slow_consumer_drops == 0
             ? "connected"
             : std::to_string(status.bus.slow_consumer_drops) + " messages were dropped");
-  check("store", status.store_failures == 0,
+  const bool failing = status.store_failures > 0 && p_.clock.now() - status.store_failed < kStoreFailingFor;
+  check("store", !failing,
         status.store_failures == 0 ? "ok"
-                                   : std::to_string(status.store_failures) + " failures: see the coordinator's log");
+                                   : std::to_string(status.store_failures) + " failures" +
+                                         (failing ? ": see the coordinator's log" : ", and works again"));
   check("events", true,
         p_.publisher.streaming() ? "stream " + p_.subjects.event_stream() : "no JetStream: events go out once");
   for (const auto& [id, worker] : p_.registry.workers()) {

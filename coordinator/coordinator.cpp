@@ -131,6 +131,7 @@ void Coordinator::build_core(TimePoint now) {
 
 void Coordinator::recover(const Error& error, TimePoint now) {
   ++status_.store_failures;
+  status_.store_failed = now;
   log_->error("the store failed, everything since the last commit is taken back: {}", error.message);
   store_.rollback();
   effects_ = {};

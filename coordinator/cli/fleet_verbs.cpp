@@ -11,6 +11,7 @@
 #include "coordinator/cli/local_verbs.h"
 #include "coordinator/cli/verbs.h"
 #include "coordinator/event_log.h"
+#include "schema/subjects.h"
 
 namespace muster::cli {
 namespace {
@@ -40,12 +41,18 @@ std::string not_a_time(const std::string& text) {
 
 const CLI::Validator kTime(not_a_time, "");
 
+std::string not_a_stack(const std::string& text) {
+  return valid_namespace(text) ? std::string() : "'" + text + "' is no name: letters, digits, `_` and `-`, at most 64";
+}
+
+const CLI::Validator kStackName(not_a_stack, "");
+
 /// An action that needs a connection to the fleet, once it asks for something.
 Action with_fleet(FleetAction use) {
   return [use = std::move(use)](Session& session) {
     ConfigResult settings = settle(session.common.flags, session.env);
     if (!settings.mistakes.empty()) return report(session.screen, settings.mistakes);
-    find_fleet(settings.config);
+    if (auto found = find_fleet(settings.config); !found) return report(session.screen, found.error());
     auto log = std::make_shared<spdlog::logger>("muster");
     if (session.common.verbose) log->sinks().push_back(std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     settings.config.nats.name = "muster command line";
@@ -172,12 +179,16 @@ void declare_apply(CommandLine& line) {
     std::vector<std::string> variables;
     const CLI::Option* mode = nullptr;  // of apply
   };
-  const auto common = [](CLI::App& verb, const std::shared_ptr<Options>& options) {
+  const auto common = [](CLI::App& verb, const std::shared_ptr<Options>& options, bool destroys) {
     add_variables(verb, options->variables);
-    verb.add_option("--target", options->apply.only, "only this resource and what it needs; may be repeated")
+    verb.add_option("--target", options->apply.only,
+                    destroys ? "only this resource and what needs it; may be repeated"
+                             : "only this resource and what it needs; may be repeated")
         ->type_name("NAME")
         ->allow_extra_args(false);
-    verb.add_option("--exclude", options->apply.exclude, "not this resource, nor what needs it; may be repeated")
+    verb.add_option("--exclude", options->apply.exclude,
+                    destroys ? "not this resource, nor what it needs; may be repeated"
+                             : "not this resource, nor what needs it; may be repeated")
         ->type_name("NAME")
         ->allow_extra_args(false);
     verb.add_flag("--refresh", options->apply.refresh, "read again what the stacks have before planning");
@@ -216,14 +227,14 @@ void declare_apply(CommandLine& line) {
                         ->capture_default_str();
     verb.add_option("--plan-in", options->apply.plan_in, "carry out exactly this saved plan, or refuse")
         ->type_name("F");
-    return common(verb, options);
+    return common(verb, options, false);
   });
   line.verb(line.app, "destroy", "delete what the stacks of the files have", "muster destroy shop.yaml --plan",
             [&](CLI::App& verb) {
               const auto options = std::make_shared<Options>();
               options->apply.mode = "destroy";
               verb.add_option("files", options->apply.files, "declarations; - is standard input")->required();
-              return common(verb, options);
+              return common(verb, options, true);
             });
   line.verb(line.app, "commands", "show what was asked for", "muster commands --limit 5", [](CLI::App& verb) {
     const auto limit = std::make_shared<std::uint64_t>(20);
@@ -254,7 +265,9 @@ void declare_apply(CommandLine& line) {
               verb.add_option("--type", options->type, "only of this type")->type_name("TYPE");
               verb.add_flag_callback(
                   "--unmanaged", [options] { options->managed = false; }, "only what no stack has");
-              verb.add_option("--stack", *stack, "name of the stack (default: exported)")->type_name("NAME");
+              verb.add_option("--stack", *stack, "name of the stack (default: exported)")
+                  ->type_name("NAME")
+                  ->check(kStackName);
               return with_fleet([options, stack](Client& client, Screen& screen) {
                 return export_resources(client, screen, *options, *stack);
               });

@@ -67,11 +67,16 @@ Result<void> make_data_dir(const std::string& path) {
   return {};
 }
 
-void find_fleet(Config& config) {
-  if (!config.nats.url.empty()) return;
-  std::ifstream file(std::filesystem::path(config.data_dir) / kUrlFile);
+Result<void> find_fleet(Config& config) {
+  if (!config.nats.url.empty()) return {};
+  const auto path = std::filesystem::path(config.data_dir) / kUrlFile;
+  std::ifstream file(path);
+  if (!file && errno == EACCES) {
+    return Error{Errc::kAccessDenied, path.string() + ", which says where the fleet is, may not be read", {}, 0};
+  }
   std::getline(file, config.nats.url);
   if (config.nats.url.empty()) config.nats.url = "nats://127.0.0.1:4222";
+  return {};
 }
 
 }  // namespace muster::cli

@@ -37,6 +37,6 @@ Result<void> make_data_dir(const std::string& path);
 
 /// Fills in nats.url where it is empty: what `muster up` keeps in the data directory, else the port of NATS on this
 /// machine.
-void find_fleet(Config& config);
+Result<void> find_fleet(Config& config);
 
 }  // namespace muster::cli

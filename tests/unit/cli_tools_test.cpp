@@ -92,7 +92,7 @@ TEST_CASE("where the fleet is: flag, environment, what `up` left in the data dir
   const Directory at;
   const auto url = [&](const std::string& flag, const Environment& env) {
     Config config = settle({flag, at.path(), "", ""}, env).config;
-    find_fleet(config);
+    REQUIRE(find_fleet(config));
     return config.nats.url;
   };
   CHECK(url("", {}) == "nats://127.0.0.1:4222");

@@ -403,6 +403,13 @@ TEST_CASE_METHOD(RunsFixture, "a store that fails costs the turn, and nothing th
   }
   CHECK(failing.failures > 0);
   CHECK(coordinator->status().store_failures > 0);
+  const auto store_check = [&] {
+    const auto status = api("status");
+    return *std::ranges::find(status["checks"], "store", [](const Json& check) { return check["name"]; });
+  };
+  CHECK(store_check()["ok"] == false);
+  advance(Millis(60'000));
+  CHECK(store_check()["ok"] == true);
   CHECK(listed("NS::Box").size() == 8);
   CHECK(resource_events() ==
         Strings{"discovered:new0", "discovered:new1", "discovered:new2", "discovered:new3", "discovered:new4"});
