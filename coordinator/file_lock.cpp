@@ -29,7 +29,7 @@ Result<FileLock> FileLock::acquire(const std::string& path) {
   if (lock.descriptor_ < 0) return unavailable(path + ": " + std::strerror(errno));
   if (::flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return unavailable(path + ": " + std::strerror(errno));
-    return unavailable(path + " is held by process " + owner(lock.descriptor_));
+    return Error{.code = Errc::kConflict, .message = path + " is held by process " + owner(lock.descriptor_)};
   }
   const auto pid = std::to_string(::getpid()) + "\n";
   const auto size = static_cast<ssize_t>(pid.size());

@@ -12,7 +12,7 @@ namespace muster {
 /// it.
 class FileLock {
  public:
-  /// errors   kStoreUnavailable: held by another owner (message names its pid), or the file cannot be made
+  /// errors   kConflict: held by another owner (message names its pid); kStoreUnavailable: the file cannot be made
   static Result<FileLock> acquire(const std::string& path);
 
   FileLock() = default;  // holds nothing

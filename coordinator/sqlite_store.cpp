@@ -72,7 +72,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, 
   if (path != kMemory) {
     if (auto made = make_folders(path); !made) return made.error();
     auto acquired = FileLock::acquire(path + ".lock");
-    if (!acquired) return acquired.error();
+    if (!acquired) return Error{.code = Errc::kStoreUnavailable, .message = acquired.error().message};
     lock = std::move(*acquired);
     if (auto made = make_file(path); !made) return made.error();
   }

@@ -211,7 +211,11 @@ int up(const UpOptions& options, Screen& screen) {
   }
   if (auto made = make_data_dir(config.data_dir); !made) return refuse(screen, made.error().message);
   const auto lock = FileLock::acquire(fs::path(config.data_dir) / "up.lock");
-  if (!lock) return refuse(screen, "cannot have " + config.data_dir + " for itself: " + lock.error().message);
+  if (!lock) {
+    const bool held = lock.error().code == Errc::kConflict;
+    return refuse(screen, (held ? "another `muster up` uses " : "cannot have for itself ") + config.data_dir + ": " +
+                              lock.error().message);
+  }
   return supervise(options, config, host, screen);
 }
 
