@@ -131,6 +131,10 @@ void Execution::begin(std::size_t index, TimePoint now) {
   }
   if (adopts) settle_key(work, place_of(step.row));  // this is the one
   if (noted_only) {
+    if (const auto path = locate(work) ? unread_moved(work) : std::nullopt;
+        path && !MUSTER_MUTATION("values-overtaken")) {
+      return fail(work, {Errc::kConflict, *path + " has changed since it was planned: plan again", {}, 0});
+    }
     must(s_.store.manage(step.row, {step.stack, step.name, step.claim}));
     s_.drift.judge(must(s_.store.one(step.row)).value());  // it may have drifted since it was planned
     return end(index, State::kDone);
@@ -214,7 +218,13 @@ void Execution::submit_due(Work& work, TimePoint now) {
     case Phase::kCreating: {
       auto wanted = document(work.step);
       if (!wanted) return fail(work, wanted.error());
-      return submit(work, CreateJob{work.key(), std::move(*wanted), parent_of(work)}, now);
+      auto parent = parent_of(work);
+      if (!parent && lacks_parent(work)) {
+        return fail(
+            work,
+            {Errc::kNotFound, "it is to lie in " + work.step.resource->parent + ", which is gone: apply again", {}, 0});
+      }
+      return submit(work, CreateJob{work.key(), std::move(*wanted), std::move(parent)}, now);
     }
     case Phase::kUpdating:
       begin_write(work);

@@ -125,6 +125,8 @@ class Execution {
   [[nodiscard]] std::optional<nlohmann::json> reference(const std::string& stack, const std::string& name,
                                                         const std::string& path);
   std::optional<Parent> parent_of(Work& work);
+  /// Whether what it is declared to lie in has left the stack since it was planned.
+  [[nodiscard]] bool lacks_parent(const Work& work) const;
   /// Why nothing can be said of a step's row any more: it has left, or is another's, since it was planned for.
   std::optional<Error> lost_row(const CommandStep& step);
 

@@ -154,6 +154,13 @@ std::optional<Parent> Execution::parent_of(Work& work) {
   return found;
 }
 
+bool Execution::lacks_parent(const Work& work) const {
+  const auto& parent = work.step.resource->parent;
+  bool there = parent.empty();
+  must(s_.store.of_stack(work.step.stack, parent, [&](const ManagedView&) { there = true; }));
+  return !there;
+}
+
 std::optional<Error> Execution::lost_row(const CommandStep& step) {
   const auto row = must(s_.store.one(step.row));
   if (!row || (row->state != ResourceState::kPresent && row->state != ResourceState::kStale)) {

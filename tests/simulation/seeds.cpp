@@ -125,6 +125,8 @@ const std::vector<Regression>& regressions() {
       {"a part that comes again throws away the others", 412, {"plans"}},
       {"what went with the thing that it lay in was read before that, and comes back", 3217, {"plans"}},
       {"what a stream said of what was sent before is taken for a word of what is sent now", 220328, {}},
+      {"what nobody can read back is noted as sent, and another command has sent something else", 2826999110008494, {}},
+      {"what is to lie in a thing that has left the stack is made in nothing", 2826999110013555, {}},
   };
   return kAll;
 }

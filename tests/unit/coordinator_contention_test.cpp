@@ -270,13 +270,19 @@ TEST_CASE_METHOD(OvertakenFixture,
   };
   apply(stack({with_pin("1", 1), box("b", {{"size", 1}})}));
   hold({with_pin("2", 1), box("b", {{"size", 1}})});
-  const auto second = begin(stack({with_pin("1", 2), box("b", {{"size", 1}})}));
+  auto wanted = with_pin("1", 1);
+  if (GENERATE(false, true)) {
+    wanted["properties"]["size"] = 2;
+  } else {  // which is only noted
+    wanted["protect"] = true;
+  }
+  const auto second = begin(stack({wanted, box("b", {{"size", 1}})}));
   release_all();
   CHECK(end_of(first)["state"] == "complete");
   const auto refused = end_of(second);
   CHECK(result_of(refused, "a") == "failed CONFLICT");
   CHECK_THAT(message_of(refused, "a"), Contains("/login/pin has changed since it was planned"));
-  CHECK(apply(stack({with_pin("1", 2), box("b", {{"size", 1}})}))["state"] == "complete");
+  CHECK(apply(stack({wanted, box("b", {{"size", 1}})}))["state"] == "complete");
   CHECK(thing("a")["login"]["pin"] == "1");
 }
 
