@@ -59,8 +59,10 @@ void Cloud::note_place(const std::string& type, const std::string& id) {
     if (found == types_[outer].end()) return;
     const bool was_in_what_is_gone = std::ranges::any_of(left_, [&](const auto& each) {
       const auto& [where, who] = each;
-      return where.first == outer && !where.second.empty() && who.contains(place) &&
-             !types_[around(outer)].contains(where.second);
+      if (where.first != outer || where.second.empty() || !who.contains(place)) return false;
+      const auto& places = types_.at(around(outer));
+      const auto there = places.find(where.second);
+      return there == places.end() || there->second.name.starts_with(kSuccessor);
     });
     if (was_in_what_is_gone || found->second.name.starts_with(kSuccessor)) return count_removal(type, id);
     place = found->second.parent;
