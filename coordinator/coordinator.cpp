@@ -287,6 +287,9 @@ void Coordinator::publish(std::vector<Outgoing>& messages) {
     const auto sent = bus_.publish(message);
     if (sent || sent.error().code == Errc::kDisconnected) continue;  // leases and windows send again what is lost
     log_->error("cannot publish on {}: {}", message.subject, sent.error().message);
+    if (sent.error().code != Errc::kTooLarge || !core_) continue;
+    const Token token(std::string(subject_token(message.reply, subjects_.prefix(), 3)));
+    core_->dispatcher.on_unsendable(token, sent.error(), clock_.now());
   }
   messages.clear();
 }

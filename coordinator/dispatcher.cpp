@@ -529,6 +529,7 @@ void Dispatcher::tick(TimePoint now, Lateness lateness, Effects& effects) {
 }
 
 TimePoint Dispatcher::next_due() const {
+  if (!outcomes_.empty()) return TimePoint{};
   if (jobs_.empty()) return TimePoint::max();
   auto due = std::min(next_check_, blocked_until_);
   if (!delayed_.empty()) due = std::min(due, delayed_.begin()->first);

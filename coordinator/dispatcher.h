@@ -113,6 +113,8 @@ class Dispatcher {
   void on_reply(JobReply reply, TimePoint now, Effects& effects);
   /// Something came on the reply subject's token that is no reply: that attempt has failed.
   void on_undecodable(const Token& token, const Error& error, TimePoint now);
+  /// What was to be sent with the token is too large for the bus: that attempt has failed, and nobody has heard of it.
+  void on_unsendable(const Token& token, const Error& error, TimePoint now);
   /// The reply subject's token got the server's "no responders".
   void on_no_responders(const Token& token, TimePoint now, Effects& effects);
   /// Renews what it names; cancels what nobody leases.

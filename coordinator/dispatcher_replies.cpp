@@ -139,6 +139,13 @@ void Dispatcher::on_undecodable(const Token& token, const Error& error, TimePoin
   take_result(record, rejected, 0, now);
 }
 
+void Dispatcher::on_unsendable(const Token& token, const Error& error, TimePoint now) {
+  const auto lease = leases_.find(token.value);
+  if (lease == leases_.end()) return;
+  const std::string what = "the job is too large to be sent: " + error.message + " (max_payload of nats-server)";
+  take_result(*lease->second, Error{Errc::kLimit, what, {}, 0}, 0, now);
+}
+
 void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {
   const auto lease = leases_.find(token.value);
   if (lease == leases_.end()) return;

@@ -72,13 +72,27 @@ std::optional<Wanted> read_files(Screen& screen, const ApplyOptions& options,
   return wanted;
 }
 
+/// Says which resource of a part is too large for a message.
+Error too_large(const JsonText& part, Error error) {
+  const Json stack = Json::parse(part);
+  const auto& all = stack.at("resources");
+  if (all.empty()) return error;
+  const auto size = [](const Json& resource) { return resource.dump().size(); };
+  const auto& largest = *std::ranges::max_element(all, {}, size);
+  error.message = fmt::format("{}/{} declares too much for one message: {}; raise max_payload of nats-server",
+                              field(stack, "stack"), field(largest, "name"), error.message);
+  return error;
+}
+
 /// Sends what is wanted, and gets the plan of it with all its steps.
 Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted, bool keep) {
   Progress progress(screen);
   std::string draft;
-  const auto send = [&](const char* what, const JsonText& part) -> Result<void> {
+  constexpr std::string_view kStacks = "stacks";
+  const auto send = [&](std::string_view what, const JsonText& part) -> Result<void> {
     const auto to = draft.empty() ? std::string() : ",\"draft\":" + Json(draft).dump();
     const auto answer = client.ask_text("declare", fmt::format(R"({{"api":1,"{}":[{}]{}}})", what, part, to));
+    if (!answer && answer.error().code == Errc::kTooLarge && what == kStacks) return too_large(part, answer.error());
     if (!answer) return answer.error();
     const Json said = Json::parse(*answer);
     draft = field(said, "draft");
@@ -86,7 +100,7 @@ Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted, bool
     return {};
   };
   for (const auto& stack : wanted.stacks) {
-    if (auto sent = send("stacks", stack); !sent) return sent.error();
+    if (auto sent = send(kStacks, stack); !sent) return sent.error();
   }
   for (const auto& target : wanted.targets) {
     if (auto sent = send("targets", target.dump()); !sent) return sent.error();

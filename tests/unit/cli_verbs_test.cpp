@@ -253,6 +253,22 @@ TEST_CASE("an apply that finds nothing to do while a command changes the stack w
   }
 }
 
+TEST_CASE("an apply names what is too large for a message") {
+  const test::Scratch scratch;
+  const auto file = (scratch.path / "z.yaml").string();
+  std::ofstream(file) << "stack: z\nresources:\n  - {name: a, type: FS::File, target: etc, properties: {path: a}}\n"
+                         "  - {name: b, type: FS::File, target: etc, properties: {path: b, content: much}}\n";
+  ApplyOptions options;
+  options.files = {file};
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", Error{Errc::kTooLarge, "9 bytes, the bus takes 8"});
+  CHECK(apply(
+            client, test.screen, options, [](const std::string&) { return std::optional<bool>(); }, kNever) == 1);
+  CHECK(test.err.str() ==
+        "muster: z/b declares too much for one message: 9 bytes, the bus takes 8; raise max_payload of nats-server\n");
+}
+
 TEST_CASE("an apply shows what becomes of targets, and asks first") {
   const test::Scratch scratch;
   const auto file = (scratch.path / "z.yaml").string();

@@ -93,3 +93,12 @@ TEST_CASE_METHOD(CommandsFixture, "what is on a target of a pool is asked of the
   CHECK(here.jobs.empty());
   for (const auto& job : there.jobs) CHECK(job.pool == "site");
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what is too large for the bus fails at once, and says so") {
+  start_discovered();
+  bus->set_max_payload(2000);
+  const auto ended = end_of(begin(stack({box("a", {{"text", std::string(1950, 'x')}})})));
+  CHECK(result_of(ended, "a") == "failed LIMIT");
+  CHECK_THAT(message_of(ended, "a"), Catch::Contains("bytes, the bus takes 2000"));
+  CHECK(worker().asked<CreateJob>().empty());
+}
