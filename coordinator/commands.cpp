@@ -12,6 +12,7 @@
 #include "coordinator/property_rules.h"
 #include "coordinator/resource_id.h"
 #include "coordinator/target_forms.h"
+#include "coordinator/target_names.h"
 #include "schema/mutation.h"
 #include "schema/subjects.h"
 
@@ -133,14 +134,12 @@ void Commands::discard(const std::string& id) {
 }
 
 /// Old names by new ones. What is destroyed goes under the name that it has.
-std::map<std::string, std::string> Commands::renamed_targets(const Draft& draft, const std::vector<TargetRow>& rows) {
-  std::map<std::string, std::string> renamed;
-  if (draft.mode == ApplyMode::kDestroy) return renamed;
-  for (const auto& target : draft.targets) {
-    if (target.renamed_from.empty() || std::ranges::count(rows, target.name, &TargetRow::name) > 0) continue;
-    const auto old = std::ranges::find(rows, target.renamed_from, &TargetRow::name);
-    if (old != rows.end() && old->state != TargetState::kRemoved) renamed[target.name] = old->name;
-  }
+std::map<std::string, std::string> Commands::renamed_in(const Draft& draft, const std::vector<TargetRow>& rows) {
+  if (draft.mode == ApplyMode::kDestroy) return {};
+  auto renamed = renamed_targets(draft.targets, rows);
+  std::erase_if(renamed, [&](const auto& each) {
+    return std::ranges::find(rows, each.second, &TargetRow::name)->state == TargetState::kRemoved;
+  });
   return renamed;
 }
 
@@ -151,7 +150,7 @@ std::vector<TargetChange> Commands::changes_of(const Draft& draft, const std::ve
     const auto now = to_json(target).dump();
     changes.push_back({action, target.name, target.ns, std::move(reason), hex(hash128(before + "\n" + now))});
   };
-  const auto renamed = renamed_targets(draft, rows);
+  const auto renamed = renamed_in(draft, rows);
   for (const auto& target : draft.targets) {
     const auto was = renamed.find(target.name);
     const auto found = std::ranges::find(rows, was == renamed.end() ? target.name : was->second, &TargetRow::name);
@@ -207,7 +206,7 @@ void Commands::plan(Draft& draft) {
     }
     declared_targets.emplace(target.name, target.ns);
   }
-  InventoryView view(s_.store, s_.registry, std::move(declared_targets), renamed_targets(draft, targets), agreements_);
+  InventoryView view(s_.store, s_.registry, std::move(declared_targets), renamed_in(draft, targets), agreements_);
   if (draft.of_claims) view.take_digests();
   PlanClaims claims;
   auto unknown = draft.only;
@@ -296,7 +295,7 @@ Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint now) {
   if (queued_.size() >= kMaxQueued) {
     return Error{Errc::kTooLarge, std::to_string(kMaxQueued) + " commands wait already", {}, 0};
   }
-  if (!(running_.empty() && queued_.empty()) && !renamed_targets(draft, must(s_.store.targets())).empty()) {
+  if (!(running_.empty() && queued_.empty()) && !renamed_in(draft, must(s_.store.targets())).empty()) {
     return Error{Errc::kConflict,
                  "targets get their new names while nothing is under way: `muster commands` shows what is",
                  {},

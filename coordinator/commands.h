@@ -101,7 +101,7 @@ class Commands {
   [[nodiscard]] std::size_t active() const { return running_.size() + queued_.size(); }
 
  private:
-  static std::map<std::string, std::string> renamed_targets(const Draft& draft, const std::vector<TargetRow>& rows);
+  static std::map<std::string, std::string> renamed_in(const Draft& draft, const std::vector<TargetRow>& rows);
   static std::vector<TargetChange> changes_of(const Draft& draft, const std::vector<TargetRow>& rows);
   struct Queued {
     CommandRow row;

@@ -7,6 +7,7 @@
 #include "coordinator/command_plan.h"
 #include "coordinator/must.h"
 #include "coordinator/resource_id.h"
+#include "coordinator/target_names.h"
 #include "schema/subjects.h"
 
 namespace muster {
@@ -64,16 +65,10 @@ void Discovery::start(TimePoint now) {
 
 void Discovery::sync_targets() {
   auto rows = must(s_.store.targets());
-  for (const auto& config : s_.config.targets) {
-    auto row = std::ranges::find(rows, config.name, &TargetRow::name);
-    if (row == rows.end() && !config.renamed_from.empty())
-      row = std::ranges::find(rows, config.renamed_from, &TargetRow::name);
-    if (row == rows.end()) {
-      TargetRow fresh;
-      fresh.id = TargetId(make_ulid(s_.clock.wall(), random_));
-      fresh.config = config.config;
-      row = rows.insert(rows.end(), std::move(fresh));
-    }
+  const auto renamed = renamed_targets(s_.config.targets, rows);
+  for (const auto* declared : in_order_of_names(s_.config.targets, renamed)) {
+    const auto& config = *declared;
+    auto row = row_of(rows, config, renamed);
     if (row->applied && row->state != TargetState::kRemoved) {
       s_.log.warn(
           "target={} was declared by a file that was applied, and is the configuration's now: take it out of the file, "
@@ -89,7 +84,21 @@ void Discovery::sync_targets() {
   }
 }
 
+/// The row of what is declared, under its old name where it gets another one now; a new row where there is none.
+std::vector<TargetRow>::iterator Discovery::row_of(std::vector<TargetRow>& rows, const TargetConfig& config,
+                                                   const std::map<std::string, std::string>& renamed) {
+  const auto was = renamed.find(config.name);
+  const auto row = std::ranges::find(rows, was == renamed.end() ? config.name : was->second, &TargetRow::name);
+  if (row != rows.end()) return row;
+  TargetRow fresh;
+  fresh.id = TargetId(make_ulid(s_.clock.wall(), random_));
+  fresh.config = config.config;
+  return rows.insert(rows.end(), std::move(fresh));
+}
+
 void Discovery::remove_target(TargetRow& row) {
+  // Whatever is declared when it comes back: its rows are not known to be of that.
+  if (row.state == TargetState::kChanged) row.config = {};
   row.state = TargetState::kRemoved;
   must(s_.store.put_target(row));
   mark_stale(row);
@@ -106,19 +115,12 @@ TimePoint Discovery::next_look(const TargetRow& target, TimePoint now) const {
 void Discovery::apply_targets(const std::vector<TargetConfig>& targets, TimePoint now) {
   auto rows = must(s_.store.targets());
   ScopePart fresh;
-  for (const auto& config : targets) {
-    auto row = std::ranges::find(rows, config.name, &TargetRow::name);
-    if (row == rows.end() && !config.renamed_from.empty()) {
-      row = std::ranges::find(rows, config.renamed_from, &TargetRow::name);
-      due_.erase(config.renamed_from);
-    }
-    const bool looked_at = row != rows.end() && row->state != TargetState::kRemoved && row->discover;
-    if (row == rows.end()) {
-      TargetRow made;
-      made.id = TargetId(make_ulid(s_.clock.wall(), random_));
-      made.config = config.config;
-      row = rows.insert(rows.end(), std::move(made));
-    }
+  const auto renamed = renamed_targets(targets, rows);
+  for (const auto& [name, was] : renamed) due_.erase(was);
+  for (const auto* declared : in_order_of_names(targets, renamed)) {
+    const auto& config = *declared;
+    auto row = row_of(rows, config, renamed);
+    const bool looked_at = !row->name.empty() && row->state != TargetState::kRemoved && row->discover;
     row->applied = true;
     const bool look = update_target(*row, config) || !looked_at;
     set_rate(*row, now);

@@ -54,6 +54,8 @@ class Discovery {
   /// Writes what is declared of it; whether that is to be looked at again for want of rows that might be another's.
   bool update_target(TargetRow& row, const TargetConfig& config);
   void remove_target(TargetRow& row);
+  std::vector<TargetRow>::iterator row_of(std::vector<TargetRow>& rows, const TargetConfig& config,
+                                          const std::map<std::string, std::string>& renamed);
   /// What is declared on it, and under way there, goes by the new name.
   void rename_target(const std::string& was, const std::string& is);
   void mark_stale(const TargetRow& target);

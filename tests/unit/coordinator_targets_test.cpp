@@ -251,3 +251,48 @@ TEST_CASE_METHOD(TargetsFixture, "a target gets no other name while something is
   end_of(running);
   CHECK(apply(request)["state"] == "complete");
 }
+
+TEST_CASE_METHOD(TargetsFixture, "targets keep what is on them when names move on, in whatever order they stand") {
+  config.targets.clear();
+  add_target("a");
+  add_target("b");
+  system.add("NS::Box", {.id = "1", .properties = R"({"name":"one"})"});
+  start_discovered();
+  const auto a = row("NS::Box", "1", "a").id, b = row("NS::Box", "1", "b").id;
+  crash();
+  const bool another = GENERATE(false, true);
+  config.targets.clear();
+  add_target("b").renamed_from = "a";
+  add_target("c").renamed_from = "b";
+  if (another) add_target("a");
+  if (GENERATE(false, true)) std::ranges::reverse(config.targets);
+  for (int starts = 0; starts < 2; ++starts) {
+    start();
+    finish_runs();
+    CHECK(row("NS::Box", "1", "b").id == a);
+    CHECK(row("NS::Box", "1", "c").id == b);
+    CHECK(state_of("NS::Box", "1", "a") == (another ? "present" : "absent"));
+    if (another) CHECK(row("NS::Box", "1", "a").id != a);
+    crash();
+  }
+}
+
+TEST_CASE_METHOD(TargetsFixture, "a target whose configuration is another leaves and comes back as such") {
+  system.add("NS::Box", {.id = "1", .properties = R"({"name":"one"})"});
+  start_discovered();
+  crash();
+  config.targets[0].config = {R"({"root":"/elsewhere"})", {}};
+  start();
+  finish_runs();
+  CHECK(api("targets")["items"].at(0).at("state") == "changed");
+  crash();
+  auto target = std::exchange(config.targets, {}).front();
+  start();
+  finish_runs();
+  crash();
+  config.targets.push_back(target);
+  start();
+  finish_runs();
+  CHECK(api("targets")["items"].at(0).at("state") == "changed");
+  CHECK(state_of("NS::Box", "1") == "stale");
+}
