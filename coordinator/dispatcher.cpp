@@ -252,6 +252,7 @@ bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& 
   ++state.flying;
   ++counters_.dispatched;
   leases_.emplace(record.token.value, &record);
+  if (spec.limit.count() > 0) record.deadline = std::min(record.deadline, now + std::exchange(record.spec.limit, {}));
   limiter_.charge(spec.lane.ns, spec.target.id, 1, now);
   record.limited = limiter_.limits(spec.lane.ns, spec.target.id);
   if (worker != nullptr) {

@@ -33,6 +33,7 @@ struct JobSpec {
   std::uint64_t owner = 0;   // handed back with the outcome
   JobId id{};                // of a job that was submitted before; empty: a new one
   bool recovered = false;    // a worker may have it still: it keeps what it says it has
+  Millis limit{0};           // from when it is first sent, within `deadline`; 0: none of its own
 };
 
 /// How a job ended. Exactly one for each submitted job, unless it is withdrawn.

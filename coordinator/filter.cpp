@@ -162,14 +162,6 @@ std::string content(const std::vector<MatchFilter>& filters) {
   return out;
 }
 
-std::string hex_hash(std::string_view bytes) {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  std::array<char, 33> text{};
-  std::snprintf(text.data(), text.size(), "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return text.data();
-}
-
 }  // namespace
 
 struct FilterSet::Rule {
@@ -189,6 +181,14 @@ struct FilterSet::Rule {
     return true;
   }
 };
+
+std::string hex_hash(std::string_view bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  std::array<char, 33> text{};
+  std::snprintf(text.data(), text.size(), "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
+  return text.data();
+}
 
 FilterSet::FilterSet() : version_(hex_hash("")) {}
 FilterSet::~FilterSet() = default;

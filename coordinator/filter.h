@@ -10,6 +10,9 @@
 
 namespace muster {
 
+/// XXH3-128 in 32 hexadecimal digits: the version of what judges and names resources.
+std::string hex_hash(std::string_view bytes);
+
 /// The filters that hold for a target, of its plugin and of its configuration together, ready to judge resources.
 /// Immutable. thread: any
 class FilterSet {

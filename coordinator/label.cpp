@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "coordinator/filter.h"
 #include "coordinator/jsonpath_value.h"
 
 namespace muster {
@@ -23,7 +24,9 @@ Result<Labels> Labels::compile(const Manifest& manifest) {
     if (!path) return Error{path.error().code, "label query of " + whose + ": " + path.error().message};
     return path;
   };
+  std::string all;
   if (!manifest.label_query.empty()) {
+    all = manifest.label_query + '\n';
     auto path = parse(manifest.label_query, manifest.plugin);
     if (!path) return path.error();
     labels.default_ = std::move(*path);
@@ -33,7 +36,9 @@ Result<Labels> Labels::compile(const Manifest& manifest) {
     auto path = parse(type.label_query, type.name);
     if (!path) return path.error();
     labels.by_type_.insert_or_assign(type.name, std::move(*path));
+    all += type.name + ' ' + type.label_query + '\n';
   }
+  if (!all.empty()) labels.version_ = hex_hash(all);
   return labels;
 }
 

@@ -20,6 +20,8 @@ class Labels {
   /// errors   kMalformed, kTooLarge: a query cannot be understood; the message names the type it belongs to
   static Result<Labels> compile(const Manifest& manifest);
 
+  /// Stands for all queries; empty when there is none.
+  [[nodiscard]] const std::string& version() const { return version_; }
   /// Whether the type has a query; where it has none, there is nothing to parse for.
   [[nodiscard]] bool applies(std::string_view type) const { return query(type) != nullptr; }
 
@@ -34,6 +36,7 @@ class Labels {
  private:
   [[nodiscard]] const JsonPath* query(std::string_view type) const;
 
+  std::string version_;
   std::optional<JsonPath> default_;
   std::map<std::string, JsonPath, std::less<>> by_type_;
 };

@@ -17,7 +17,8 @@ constexpr std::size_t kMaxProblems = 1000;  // kept in a report; the rest is cou
 constexpr std::size_t kMaxProblemBytes = 256 * 1024;
 constexpr std::size_t kReadBacklog = 20'000;  // ids waiting to be read before listing pauses
 constexpr std::uint32_t kDefaultPageSize = 1000;
-constexpr Millis kInspectDeadline{30'000};
+constexpr Millis kInspectLimit{30'000};
+constexpr std::size_t kInspectedPerSlot = 2;  // at once: the time of the others is not spent in a queue
 
 /// Whether what the last pages brought has been dealt with.
 bool has_room_for_pages(const Scan& scan) {
@@ -58,9 +59,24 @@ void Run::start(std::vector<TargetRow> targets, TimePoint now) {
         }));
       }
     }
-    begin_target(run, now);
   }
   advance(now);
+}
+
+void Run::begin_targets(TimePoint now) {
+  using enum TargetRun::Phase;
+  if (std::ranges::none_of(targets_, [](const auto& target) { return target->phase == kWaiting; })) return;
+  std::map<Lane, std::size_t> inspecting;
+  for (const auto& target : targets_) inspecting[target->lane] += target->phase == kInspecting ? 1 : 0;
+  for (auto& target : targets_) {
+    if (target->phase != kWaiting || target->outdated) continue;
+    const auto slots = s_.registry.slots(target->lane);
+    auto& others = inspecting[target->lane];
+    if (slots > 0 && others >= slots * kInspectedPerSlot)
+      continue;  // where there is nobody, all wait for somebody at once
+    begin_target(*target, now);
+    others += target->phase == kInspecting ? 1 : 0;
+  }
 }
 
 void Run::begin_target(TargetRun& target, TimePoint now) {
@@ -83,8 +99,9 @@ void Run::begin_target(TargetRun& target, TimePoint now) {
                target.manifest_hash,
                InspectJob{},
                Priority::kDiscovery,
-               kInspectDeadline,
+               s_.config.limits.job_deadline,
                owner_};
+  spec.limit = kInspectLimit;
   submit(std::move(spec), {&target, nullptr, Pending::Inspection{}}, now);
 }
 
@@ -185,14 +202,28 @@ void Run::make_scans(TargetRun& target) {
       scan.row = must(s_.store.scan(target.target.id, name));
       if (auto rules = property_rules(type->schema)) scan.unread = UnreadProperties(std::move(*rules));
       scan.reads_items = type->list_gives == ListGives::kIds;
+      scan.readable = can_read(*type);
       scan.parent = target.rereads || type->parent.empty() ? nullptr : made[type->parent];
       if (scan.parent != nullptr) {
         scan.parent->children.push_back(&scan);
         scan.parent->wants_properties |= !type->parent_parameters.empty();
       }
-      scan.same_filters = scan.row.filters == target.filters.version();
+      scan.same_filters = scan.row.filters == target.judged_by();
     }
     if (made.size() == before) break;  // a parent that cannot be listed: its children are not reached either
+  }
+  if (!target.rereads && target.wanted.empty()) mark_unserved(target);
+}
+
+void Run::mark_unserved(const TargetRun& target) {
+  for (auto& row : must(s_.store.scans(target.target.id))) {
+    const auto& all = target.manifest->types;
+    const auto type = std::ranges::find(all, row.type, &TypeDescriptor::name);
+    const bool looked_at = std::ranges::any_of(target.scans, [&](const auto& scan) { return scan->row.id == row.id; });
+    const bool only_managed = type != all.end() && !type->discoverable;
+    if (looked_at || only_managed || row.stale) continue;
+    row.stale = true;
+    must(s_.store.put_scan(row));
   }
 }
 
@@ -270,6 +301,7 @@ void Run::take(JobOutcome outcome) {
 
 void Run::advance(TimePoint now) {
   if (finished_) return;
+  begin_targets(now);
   for (auto& target : targets_) {
     if (target->phase == TargetRun::Phase::kScanning) advance_target(*target, now);
   }

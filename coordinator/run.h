@@ -83,11 +83,15 @@ class Run {
   struct Pending;  // what a submitted job is for
 
   void begin_target(TargetRun& target, TimePoint now);
+  /// A few inspections at once for each slot.
+  void begin_targets(TimePoint now);
   void skip_target(TargetRun& target, std::string_view code, const std::string& why);
   void take_inspection(TargetRun& target, JobResult result);
   bool accept_system(TargetRun& target, const std::string& system);
   bool compile_queries(TargetRun& target);
   void make_scans(TargetRun& target);
+  /// Nobody looks at what the plugin serves no more, or not here: its rows are stale.
+  void mark_unserved(const TargetRun& target);
 
   void advance_target(TargetRun& target, TimePoint now);
   void begin_scan(const TargetRun& target, Scan& scan);
@@ -116,12 +120,18 @@ class Run {
   /// Nothing more of this type comes: what has lost its id to another, and was not found elsewhere, is gone. False:
   /// there was none.
   bool replace_taken(TargetRun& target, Scan& scan);
+  /// Rows whose ids have gone round among them, each with the id that the one before it had; one alone: it has none of
+  /// the others'.
+  static std::vector<RowId> circle_of(const TargetRun& target, Scan& scan, RowId row);
   /// Known objects that were to be read again are not what they were: only a listing tells what became of them.
   void list_again(const TargetRun& target);
   [[nodiscard]] std::optional<ScanIndex::Entry> written_entry(const Scan& scan, std::string_view native_id);
-  /// An id that the store does not have: new, or the new name of something that it has.
+  /// What the store has under another id of an object of that uid, and has not been observed in this run.
+  static ScanIndex::Entry* of_uid(const TargetRun& target, Scan& scan, std::string_view uid);
+  /// An id that the store does not have: new, or the new name of something that it has. `filtered`: only that, if it
+  /// is managed.
   void observe_unknown(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
-                       const Hash128& content);
+                       const Hash128& content, bool filtered);
   void observe_new(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
                    const Hash128& content);
   void observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, const Item& item, RowId parent,
@@ -142,6 +152,8 @@ class Run {
   // run_judge.cpp: what was renamed, what is missing
   void settle(TargetRun& target, Scan& scan);
   bool ask_old_ids(TargetRun& target, Scan& scan, TimePoint now);
+  /// Of a type of which nothing can be read, the listing says whether an old id is there still.
+  bool resolve_by_listing(TargetRun& target, Scan& scan);
   void take_old_ids(TargetRun& target, Scan& scan, const std::vector<PendingConfirmation>& asked,
                     const std::vector<std::string>& ids, JobResult result);
   bool confirm_more(TargetRun& target, Scan& scan, TimePoint now);
@@ -151,9 +163,15 @@ class Run {
   [[nodiscard]] bool again(const TargetRun& target, const Error& error, int& failures) const;
   void take_old_id(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer);
   void take_missing(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer);
+  /// Asks whether it is there all the same; where nothing of its type can be read, the listing has said it.
+  void judge_unlisted(TargetRun& target, Scan& scan, RowId row);
+  /// What lay in something of its own type that was not listed is judged in its own right.
+  void judge_below(TargetRun& target, Scan& scan, RowId row);
   enum class OldId : std::uint8_t { kGone, kThere };
   void resolve(TargetRun& target, Scan& scan, RowId row, OldId old);
   void rename(TargetRun& target, Scan& scan, RowId row, const Deferred& deferred);
+  /// What waited is no other name of anything: it is new, unless the filters leave it out.
+  void observe_waiting(TargetRun& target, Scan& scan, const Deferred& deferred);
   void leave(TargetRun& target, RowId row, ResourceState state, std::string_view reason);
   void leave_tree(TargetRun& target, RowId row, ResourceState state, std::string_view reason);
   /// What filters leave out that may have had something below it: when all is listed, and it is known what has moved.

@@ -65,15 +65,42 @@ void Run::settle(TargetRun& target, Scan& scan) {
       if (scan.listing_failed && !MUSTER_MUTATION("partial-is-whole")) continue;
       // Of a tree that is missing only the top is asked for; the rest goes with it, or is asked for afterwards.
       const auto* above = scan.parent == &scan ? scan.index.find_row(entry.parent) : nullptr;
-      if (above == nullptr || above->seen) scan.to_confirm.push_back({entry.row, 0});
+      if (above != nullptr && !above->seen) continue;
+      judge_unlisted(target, scan, entry.row);
     }
   }
   const bool answered = scan.to_confirm.empty() && scan.confirms == 0;
   if (scan.phase == Scan::Phase::kConfirming && answered) finish_scan(target, scan);
 }
 
+bool Run::resolve_by_listing(TargetRun& target, Scan& scan) {
+  if (scan.old_ids.empty() || (!scan.answered_all() && !scan.deferred.full())) return false;
+  for (const auto& old : std::exchange(scan.old_ids, {})) {
+    if (!scan.deferred.holds(old.row)) continue;  // settled meanwhile
+    const auto* entry = scan.index.find_row(old.row);
+    if (scan.listing_failed) {
+      scan.deferred.take(old.row);  // nothing is recorded, the next run looks again
+    } else {
+      resolve(target, scan, old.row, entry != nullptr && entry->seen ? OldId::kThere : OldId::kGone);
+    }
+  }
+  return true;
+}
+
+void Run::judge_unlisted(TargetRun& target, Scan& scan, RowId row) {
+  if (scan.readable) {
+    scan.to_confirm.push_back({row, 0});
+    return;
+  }
+  const auto record = must(s_.store.one(row));
+  if (!record || !is_listed(record->state)) return;
+  position_ = 0;  // of what has been written meanwhile it is not known whether it was listed before
+  take_missing(target, scan, row, std::string(record->native_id), Error{Errc::kNotFound, "not listed", {}, 0});
+}
+
 /// A full batch of old ids at a time, and what is left when no more are on their way.
 bool Run::ask_old_ids(TargetRun& target, Scan& scan, TimePoint now) {
+  if (!scan.readable) return resolve_by_listing(target, scan);
   const bool more_to_come = scan.lists + scan.reads > 0 || !scan.next_pages.empty() || !scan.to_read.empty();
   const bool full = scan.old_ids.size() >= kConfirmBatch || scan.deferred.full();
   if (scan.old_ids.empty() || (more_to_come && !full)) return false;
@@ -157,17 +184,29 @@ void Run::resolve(TargetRun& target, Scan& scan, RowId row, OldId old) {
     if (old == OldId::kGone && i == 0) {
       rename(target, scan, row, deferred[i]);
     } else {
-      parsed_ = {};
-      observe_new(target, scan, item, deferred[i].parent, item.properties, hash128(item.properties));
+      observe_waiting(target, scan, deferred[i]);
     }
   }
+}
+
+void Run::observe_waiting(TargetRun& target, Scan& scan, const Deferred& deferred) {
+  if (deferred.filtered) {
+    ++scan.counts.filtered;
+    return;
+  }
+  const auto& item = deferred.item;
+  parsed_ = {};
+  observe_new(target, scan, item, deferred.parent, item.properties, hash128(item.properties));
 }
 
 void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& deferred) {
   const auto& item = deferred.item;
   parsed_ = {};
   const auto old = must(s_.store.one(row));
-  if (!old) return;
+  if (!old || !is_listed(old->state)) {  // it left while this waited, with its parent or by a command
+    observe_waiting(target, scan, deferred);
+    return;
+  }
   const auto label = label_of(target, scan, item.properties, item.native_id);
   must(s_.store.rename(row, item.native_id, label, deferred.parent, s_.clock.wall()));
   auto said = JsonObject().text("was", old->native_id).take();
@@ -205,21 +244,26 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
       return;
     }
     leave_tree(target, row, ResourceState::kVanished, "vanished");
+    judge_below(target, scan, row);  // which outlives it
     return;
   }
   if (there != nullptr) {
     // Not listed and there all the same: the list is not to be trusted, the object is.
     entry->seen = true;
     observe(target, scan, {id, there->uid, there->properties}, entry->parent);
-    if (scan.parent != &scan) return;
-    for (const auto& below : scan.index.entries()) {
-      if (below.parent == row && !below.seen) scan.to_confirm.push_back({below.row, 0});
-    }
+    judge_below(target, scan, row);
     return;
   }
   const auto& error = std::get<Error>(answer);
   ++scan.counts.errors;
   problem(target, scan.type->name, errc_name(error.code), id + " was not listed, and cannot be read: " + error.message);
+}
+
+void Run::judge_below(TargetRun& target, Scan& scan, RowId row) {
+  if (scan.parent != &scan) return;
+  for (const auto& below : scan.index.entries()) {
+    if (below.parent == row && !below.seen && !target.left.contains(below.row)) judge_unlisted(target, scan, below.row);
+  }
 }
 
 void Run::leave(TargetRun& target, RowId row, ResourceState state, std::string_view reason) {
@@ -268,7 +312,9 @@ void Run::leave_filtered(TargetRun& target) {
 }
 
 void Run::finish_scan(TargetRun& target, Scan& scan) {
-  scan.complete = !scan.listing_failed && scan.counts.errors == 0;
+  // Below what could not be looked at nothing was listed.
+  const bool all_parents = scan.parent == nullptr || scan.parent == &scan || scan.parent->complete;
+  scan.complete = !scan.listing_failed && scan.counts.errors == 0 && all_parents;
   if (!target.rereads) vouch(target, scan);
   scan.row.last_run = row_.id;
   must(s_.store.put_scan(scan.row));
@@ -286,7 +332,7 @@ void Run::vouch(const TargetRun& target, Scan& scan) {
   // With errors, some rows may not have been judged by these filters.
   if (scan.complete || (!scan.listing_failed && MUSTER_MUTATION("filters-of-part"))) {
     scan.row.last_complete = s_.clock.wall();
-    scan.row.filters = target.filters.version();
+    scan.row.filters = target.judged_by();
   }
   if (scan.listing_failed) return;
   for (const auto& [id, filtered] : scan.filtered) {
@@ -354,6 +400,10 @@ void Run::abort(std::string_view code, const std::string& why, Effects& effects)
   aborted_ = true;
   for (auto& target : targets_) {
     if (target->phase == TargetRun::Phase::kDone) continue;
+    if (target->phase != TargetRun::Phase::kScanning) {
+      skip_target(*target, code, why);
+      continue;
+    }
     problem(*target, {}, code, why);
     for (auto& scan : target->scans) {
       if (scan->phase == Scan::Phase::kDone) continue;

@@ -250,6 +250,7 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
     content = hash128(text);
   }
   const bool judged = entry != nullptr && entry->content == content && scan.same_filters;
+  bool filtered = false;
   if (!judged) {
     const auto kept = entry != nullptr && entry->managed ? Result<bool>(true) : keeps(target, scan, text);
     if (!kept) {
@@ -258,7 +259,9 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
               item.native_id + ": filter: " + kept.error().message);
       return Seen::kRefused;
     }
-    if (!*kept) {
+    filtered = !*kept;
+    const auto* old = filtered && entry == nullptr ? of_uid(target, scan, item.uid) : nullptr;
+    if (filtered && (old == nullptr || !old->managed)) {
       filter_out(target, scan, entry);
       return Seen::kFiltered;
     }
@@ -266,7 +269,7 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
   if (entry != nullptr) {
     observe_known(target, scan, *entry, item, parent, text, content);
   } else {
-    observe_unknown(target, scan, item, parent, text, content);
+    observe_unknown(target, scan, item, parent, text, content, filtered);
   }
   return Seen::kKept;
 }
@@ -304,11 +307,29 @@ void Run::observe_released(TargetRun& target, Scan& scan) {
 bool Run::replace_taken(TargetRun& target, Scan& scan) {
   if (scan.successors.empty()) return false;
   while (const auto row = scan.successors.first()) {
+    if (const auto rows = circle_of(target, scan, *row); rows.size() > 1) {
+      std::vector<Deferred> renamed;
+      for (const auto each : rows) renamed.push_back(std::move(scan.successors.take(each).front()));
+      for (std::size_t i = 0; i < rows.size(); ++i) rename(target, scan, rows[(i + 1) % rows.size()], renamed[i]);
+      continue;
+    }
     scan.released = scan.successors.take(*row);
     leave_tree(target, *row, ResourceState::kVanished, "replaced");
     observe_released(target, scan);
   }
   return true;
+}
+
+std::vector<RowId> Run::circle_of(const TargetRun& target, Scan& scan, RowId row) {
+  std::vector<RowId> rows{row};
+  for (;;) {
+    const auto* successor = scan.successors.peek(rows.back());
+    const auto* next = successor == nullptr ? nullptr : of_uid(target, scan, successor->item.uid);
+    if (next == nullptr) return {row};
+    if (next->row == row) return rows;
+    if (std::ranges::find(rows, next->row) != rows.end()) return {row};
+    rows.push_back(next->row);
+  }
 }
 
 void Run::list_again(const TargetRun& target) {
@@ -333,14 +354,19 @@ std::optional<ScanIndex::Entry> Run::written_entry(const Scan& scan, std::string
   return entry;
 }
 
+ScanIndex::Entry* Run::of_uid(const TargetRun& target, Scan& scan, std::string_view uid) {
+  auto* old = scan.index.find_uid(uid_hash(uid));
+  return old == nullptr || target.left.contains(old->row) ? nullptr : old;
+}
+
 void Run::observe_unknown(TargetRun& target, Scan& scan, const Item& item, RowId parent, std::string_view text,
-                          const Hash128& content) {
-  const auto* old = scan.index.find_uid(uid_hash(item.uid));
-  if (old == nullptr || target.left.contains(old->row)) {
+                          const Hash128& content, bool filtered) {
+  const auto* old = of_uid(target, scan, item.uid);
+  if (old == nullptr) {
     observe_new(target, scan, item, parent, text, content);
     return;
   }
-  Deferred renamed{{item.native_id, item.uid, JsonText(text)}, parent, position_};
+  Deferred renamed{{item.native_id, item.uid, JsonText(text)}, parent, position_, filtered};
   if (scan.successors.holds(old->row)) {
     std::ranges::move(scan.successors.take(old->row), std::back_inserter(scan.released));
     rename(target, scan, old->row, renamed);
@@ -385,6 +411,7 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
     ++scan.counts.unchanged;
     if (entry.stale) must(s_.store.set_stale(entry.row, false));
     if (entry.uid == 0 && !item.uid.empty()) must(s_.store.set_uid(entry.row, item.uid));
+    if (!scan.same_filters) must(s_.store.set_label(entry.row, label_of(target, scan, text, item.native_id)));
   }
   if (entry.parent != parent) must(s_.store.reparent(entry.row, parent));
   queue_children(scan, entry.row);
@@ -395,8 +422,8 @@ std::string Run::record_change(TargetRun& target, Scan& scan, const ResourceReco
   const auto patch = nlohmann::json::diff(nlohmann::json::parse(old.properties), nlohmann::json::parse(text)).dump();
   const auto label = label_of(target, scan, text, item.native_id);
   const bool back = old.state == ResourceState::kMissing;
-  must(s_.store.change(old.row, text, content, label, item.uid, patch, s_.clock.wall(),
-                       back ? "discovered" : "changed"));
+  const std::string_view uid = item.uid.empty() ? old.uid : std::string_view(item.uid);
+  must(s_.store.change(old.row, text, content, label, uid, patch, s_.clock.wall(), back ? "discovered" : "changed"));
   if (back && patch == "[]") return "\"hash\":\"" + hex(content) + "\"";
   const auto hash = "\"hash\":\"" + hex(content) + "\",";
   return patch.size() <= kMaxPatchBytes ? hash + "\"patch\":" + patch : hash + "\"patch_left_out\":true";

@@ -28,6 +28,9 @@ struct Run::TargetRun {
   std::vector<RowId> to_leave;                    // filtered rows, with what is below them once all is listed
   bool skipped = false;                           // not looked at in this run, or not to its end
   bool outdated = false;                          // it has been declared anew since: what comes of it is not taken
+
+  /// Version of all that says how its rows are kept and called.
+  [[nodiscard]] std::string judged_by() const { return filters.version() + labels.version(); }
 };
 
 /// What a job that was submitted is for.

@@ -60,14 +60,23 @@ std::vector<Deferred> WaitingRoom::take(RowId row) {
   return std::move(taken.mapped());
 }
 
+const Deferred* WaitingRoom::peek(RowId row) const {
+  const auto it = by_row_.find(row);
+  return it == by_row_.end() ? nullptr : &it->second.front();
+}
+
 std::optional<RowId> WaitingRoom::first() const {
   return by_row_.empty() ? std::nullopt : std::optional(by_row_.begin()->first);
 }
 
-bool Scan::received() const {
+bool Scan::answered_all() const {
   const bool parents_known = parent == nullptr || parent == this ? begun : parent->listed();
   return parents_known && (parent == nullptr || parent->parents.empty()) && lists == 0 && reads == 0 &&
-         next_pages.empty() && to_read.empty() && deferred.empty();
+         next_pages.empty() && to_read.empty();
+}
+
+bool Scan::received() const {
+  return answered_all() && deferred.empty();
 }
 
 bool Scan::listed() const {

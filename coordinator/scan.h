@@ -94,6 +94,7 @@ struct Deferred {
   Item item;
   RowId parent = 0;
   std::uint64_t position = 0;  // of WriteLog
+  bool filtered = false;       // the filters leave it out, unless it is what the store knows as managed
 };
 
 /// Observations that wait until more is known of a row, by that row.
@@ -102,6 +103,8 @@ class WaitingRoom {
   void add(RowId row, Deferred observation);
   /// In the order in which they came; empty when none waits.
   std::vector<Deferred> take(RowId row);
+  /// The one that came first; none: none waits.
+  [[nodiscard]] const Deferred* peek(RowId row) const;
   [[nodiscard]] bool holds(RowId row) const { return by_row_.contains(row); }
   [[nodiscard]] std::optional<RowId> first() const;
   [[nodiscard]] bool empty() const { return by_row_.empty(); }
@@ -142,11 +145,14 @@ struct Scan {
   bool listing_failed = false;  // something could not be listed: absence proves nothing
   bool complete = false;        // set at the end
   bool reads_items = false;     // the list gives ids only
+  bool readable = true;         // the type can be asked for one object
   bool same_filters = false;    // the rows were judged by the filters of this run before
   UnreadProperties unread;
   bool told_unread = false;  // that the plugin gives some
   ScanCounts counts;
 
+  /// All listings and reads of this type have been answered.
+  [[nodiscard]] bool answered_all() const;
   /// No more ids of this type are on their way.
   [[nodiscard]] bool received() const;
   /// All ids of this type are known and read.

@@ -219,6 +219,11 @@ Result<void> SqliteStore::set_uid(RowId row, std::string_view uid) {
   return status();
 }
 
+Result<void> SqliteStore::set_label(RowId row, std::string_view label) {
+  write(sql::set_label, row, label);
+  return status();
+}
+
 Result<void> SqliteStore::load_filtered(RowId scan,
                                         const std::function<void(const Hash128& id, std::uint64_t listed)>& sink) {
   auto rows = select(sql::select_filtered, scan);

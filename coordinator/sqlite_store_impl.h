@@ -71,6 +71,7 @@ class SqliteStore final : public Store {
   Result<void> leave(RowId row, ResourceState state, std::string_view cause, WallTime at) override;
   Result<void> set_stale(RowId row, bool stale) override;
   Result<void> set_uid(RowId row, std::string_view uid) override;
+  Result<void> set_label(RowId row, std::string_view label) override;
   Result<void> come_back(RowId row) override;
   Result<std::vector<RowId>> descendants(RowId row) override;
   Result<RowId> find(RowId scan, std::string_view native_id) override;

@@ -258,6 +258,7 @@ class Store {
   virtual Result<void> leave(RowId row, ResourceState state, std::string_view cause, WallTime at) = 0;
   virtual Result<void> set_stale(RowId row, bool stale) = 0;
   virtual Result<void> set_uid(RowId row, std::string_view uid) = 0;
+  virtual Result<void> set_label(RowId row, std::string_view label) = 0;
   /// A missing or stale row is there after all.
   virtual Result<void> come_back(RowId row) = 0;
   /// Rows below `row`, any depth, that are present, stale or missing: nearest first.

@@ -89,6 +89,9 @@ UPDATE resources SET state = 0, last_seen = NULL WHERE row = ?1 AND state IN (1,
 -- name: set_uid
 UPDATE resources SET uid = ?2 WHERE row = ?1;
 
+-- name: set_label
+UPDATE resources SET label = ?2 WHERE row = ?1 AND label <> ?2;
+
 -- `?1` scan
 -- name: select_filtered
 SELECT id, listed FROM filtered WHERE scan = ?1;

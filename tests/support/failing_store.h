@@ -52,6 +52,7 @@ class FailingStore final : public Store {
   }
   Result<void> set_stale(RowId row, bool stale) override { return write(store_->set_stale(row, stale)); }
   Result<void> set_uid(RowId row, std::string_view uid) override { return write(store_->set_uid(row, uid)); }
+  Result<void> set_label(RowId row, std::string_view label) override { return write(store_->set_label(row, label)); }
   Result<void> come_back(RowId row) override { return write(store_->come_back(row)); }
   Result<void> manage(RowId row, const Claim& claim) override { return write(store_->manage(row, claim)); }
   Result<void> release(RowId row) override { return write(store_->release(row)); }

@@ -433,3 +433,40 @@ TEST_CASE_METHOD(DriftFixture, "what does not become as declared is marked, and 
   advance(Millis(60'000));
   CHECK(api("commands")["items"].size() == 1);
 }
+
+TEST_CASE_METHOD(DriftFixture, "what is managed keeps its place when its new name is one that filters leave out") {
+  system.list_properties = GENERATE(false, true);
+  start_discovered();
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  const auto was = system.things["NS::Box"].front().id;
+  system.thing("NS::Box", was).uid = "u-a";
+  discover();
+  const auto id = row("NS::Box", was).id;
+  system.inspection.filters = {
+      {{"NS::Box"}, {PropertyMatch{"$.name", MatchOp::kEq, "\"hidden\""}}, FilterAction::kExclude}};
+  system.add("NS::Box", {.id = "other", .properties = R"({"name":"hidden"})", .uid = "u-other"});
+  edit("a", "name", "hidden");
+  system.thing("NS::Box", was).id = "renamed";
+  events();
+  const auto report = discover();
+  CHECK(report["state"] == "complete");
+  CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
+  CHECK(row("NS::Box", "renamed").id == id);
+  CHECK(state_of("NS::Box", was) == "absent");
+  CHECK(state_of("NS::Box", "other") == "absent");
+  CHECK(count() == 2);
+}
+
+TEST_CASE_METHOD(DriftFixture, "a filtered object with the uid of a managed one that is there stays left out") {
+  start_discovered();
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  system.things["NS::Box"].front().uid = "u-a";
+  system.inspection.filters = {
+      {{"NS::Box"}, {PropertyMatch{"$.name", MatchOp::kEq, "\"hidden\""}}, FilterAction::kExclude}};
+  discover();
+  system.add("NS::Box", {.id = "0", .properties = R"({"name":"hidden"})", .uid = "u-a"});
+  const auto report = discover();
+  CHECK(report["state"] == "complete");
+  CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
+  CHECK(state_of("NS::Box", "0") == "absent");
+}

@@ -611,3 +611,86 @@ TEST_CASE_METHOD(IdentityFixture, "where nobody knows whether an object was rena
   discover();
   CHECK(row("NS::Box", "c").id == id);
 }
+
+TEST_CASE_METHOD(IdentityFixture, "objects that have taken each other's ids are what they were") {
+  system.list_properties = GENERATE(false, true);
+  const bool three = GENERATE(false, true);
+  system.add("NS::Box", {.id = "c", .properties = R"({"kind":"c"})", .uid = "u-c"});
+  start_discovered();
+  events();
+  const auto a = row("NS::Box", "a").id, b = row("NS::Box", "b").id, c = row("NS::Box", "c").id;
+  auto& boxes = system.things["NS::Box"];
+  boxes = {{.id = "a", .uid = three ? "u-c" : "u-b"},
+           {.id = "b", .uid = "u-a"},
+           {.id = "c", .properties = R"({"kind":"c"})", .uid = three ? "u-b" : "u-c"}};
+  CHECK(discover()["state"] == "complete");
+  CHECK(row("NS::Box", "a").id == (three ? c : b));
+  CHECK(row("NS::Box", "b").id == a);
+  CHECK(row("NS::Box", "c").id == (three ? b : c));
+  CHECK(resource_events() ==
+        (three ? Strings{"renamed:a", "renamed:b", "renamed:c"} : Strings{"renamed:a", "renamed:b"}));
+  CHECK(discover()["state"] == "complete");
+  CHECK(resource_events().empty());
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what is seen without its uid keeps the one that is known") {
+  start_discovered();
+  const auto before = row("NS::Box", "a").id;
+  system.thing("NS::Box", "a") = {.id = "a", .properties = R"({"kind":"huge"})"};
+  discover();
+  CHECK(row("NS::Box", "a").uid == "u-a");
+  system.thing("NS::Box", "a") = {.id = "z", .properties = R"({"kind":"huge"})", .uid = "u-a"};
+  discover();
+  CHECK(row("NS::Box", "z").id == before);
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what has another name and left with its parent meanwhile is found anew") {
+  system.list_properties = true;
+  system.page = 1;
+  system.things["NS::Item"] = {{.id = "a2", .uid = "u-2", .parent = "a"}};
+  start_discovered();
+  const auto before = row("NS::Item", "a2").id;
+  system.thing("NS::Item", "a2") = {.id = "b2", .uid = "u-2", .parent = "b"};
+  system.thing("NS::Box", "a").uid = "u-other";  // what lay in it was in another object
+  std::ranges::reverse(system.things["NS::Box"]);
+  bool asked = false;
+  workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* list = std::get_if<ListJob>(&job.operation);
+    if (!asked && list != nullptr && job.type == "NS::Box" && !list->page_token.empty()) return FakeWorker::Hold{};
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr || read->native_ids.front() != "a2" || std::exchange(asked, true)) return {};
+    return FakeWorker::Silent{};
+  };
+  events();
+  api("discover");
+  wait_until([&] { return asked; });
+  workers[0]->release();
+  settle();
+  CHECK(state_of("NS::Item", "a2") == "vanished");
+  finish_runs();
+  CHECK(events("run.started").size() == 1);
+  CHECK(last_report()["state"] == "complete");
+  CHECK(state_of("NS::Item", "b2") == "present");
+  CHECK(row("NS::Item", "b2").id != before);
+}
+
+TEST_CASE_METHOD(IdentityFixture, "labels follow a plugin's new query") {
+  manifest.types[0].label_query = "$.kind";
+  start_discovered();
+  CHECK(row("NS::Box", "a").label == "big");
+  events();
+  auto newer = manifest;
+  newer.version = "2";
+  newer.types[0].label_query = GENERATE("$.name", "");
+  for (auto* id : {"a", "b"}) {
+    INFO(id);
+    REQUIRE(row("NS::Box", id).version == 1);
+  }
+  remove_worker("w1");
+  add_worker("w2", newer);
+  advance(Millis(20'000));
+  discover();
+  CHECK(row("NS::Box", "a").label == "a");
+  CHECK(row("NS::Box", "a").version == 1);
+  CHECK(resource_events().empty());
+}

@@ -476,3 +476,36 @@ TEST_CASE_METHOD(RunsFixture, "a coordinator that is asked to stop leaves nothin
   crash();
   CHECK(state_of("NS::Box", "last") == "present");
 }
+
+TEST_CASE_METHOD(RunsFixture, "targets are inspected as there is room, however many wait") {
+  for (int i = 0; i < 50; ++i) add_target("more" + std::to_string(i));
+  add_worker().announcement.slots = 1;
+  workers[0]->announce();
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<InspectJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  start();
+  for (int second = 0; second < 200 && !coordinator->idle(); ++second) {
+    advance(Millis(2000));
+    workers[0]->release();
+  }
+  const auto report = last_report();
+  CHECK(report["state"] == "complete");
+  CHECK(report["problems"].empty());
+}
+
+TEST_CASE_METHOD(RunsFixture, "a run whose deadline comes before a target was looked at has seen nothing of it") {
+  config.limits.run_deadline = Millis(5000);
+  start_discovered();
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<InspectJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  const auto report = discover();
+  CHECK(report["state"] == "failed");
+  CHECK(report["problems"].at(0)["code"] == "TIMEOUT");
+  CHECK(scan_of(report, "NS::Box")["complete"] == false);
+  CHECK(state_of("NS::Box", "a") == "stale");
+  CHECK(store->target("t").value()->reachable);  // nobody has asked it
+}

@@ -99,3 +99,93 @@ TEST_CASE_METHOD(ShapesFixture, "what lies in something that outlives its parent
   CHECK(state_of("NS::Part", "p") == "present");
   CHECK(resource_events() == Strings{"vanished:a"});
 }
+
+TEST_CASE_METHOD(ShapesFixture, "of a type of which nothing can be read a whole listing tells what is gone") {
+  manifest.types[0].operations = {Operation::kList};
+  system.list_properties = true;
+  start_discovered();
+  const auto c = row("NS::Box", "c").id;
+  events();
+  system.remove("NS::Box", "a");
+  system.thing("NS::Box", "c").id = "z";
+  system.add("NS::Box", {.id = "d"});
+  workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    CHECK((job.type != "NS::Box" || std::holds_alternative<ListJob>(job.operation)));
+    return {};
+  };
+  CHECK(discover()["state"] == "complete");
+  CHECK(row("NS::Box", "z").id == c);
+  CHECK(resource_events() == Strings{"discovered:d", "renamed:z", "vanished:a"});
+}
+
+TEST_CASE_METHOD(ShapesFixture, "of a type of which nothing can be read a part of a listing tells nothing") {
+  manifest.types[0].operations = {Operation::kList};
+  system.list_properties = true;
+  system.add("NS::Box", {.id = "e"});
+  start_discovered();
+  events();
+  system.remove("NS::Box", "a");
+  system.thing("NS::Box", "c").id = "z";
+  workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* list = std::get_if<ListJob>(&job.operation);
+    if (list == nullptr || job.type != "NS::Box") return {};
+    ListResult page;
+    page.items = {{"z", "u-c", "{}"}};
+    page.problems = {{"", Error{Errc::kAccessDenied, "the rest is not for you", {}, 0}}};
+    return JobResult(page);
+  };
+  CHECK(discover()["state"] == "partial");
+  CHECK(state_of("NS::Box", "a") == "stale");
+  CHECK(state_of("NS::Box", "c") == "stale");
+  CHECK(resource_events().empty());
+}
+
+TEST_CASE_METHOD(ShapesFixture, "what lies in its own kind and outlives it is judged by a read of its own") {
+  manifest = test::make_manifest({{"NS::Dir", "NS::Dir"}});
+  manifest.types[0].contained = false;
+  system.add("NS::Dir", {.id = "/", .parent = ""});
+  system.add("NS::Dir", {.id = "/a", .parent = "/"});
+  system.add("NS::Dir", {.id = "/a/b", .parent = "/a"});
+  start_discovered();
+  events();
+  system.remove("NS::Dir", "/a");
+  const bool gone = GENERATE(false, true);
+  if (gone) system.remove("NS::Dir", "/a/b");
+  CHECK(discover()["state"] == "complete");
+  CHECK(state_of("NS::Dir", "/a/b") == (gone ? "vanished" : "present"));
+  CHECK(resource_events() == (gone ? Strings{"vanished:/a", "vanished:/a/b"} : Strings{"vanished:/a"}));
+}
+
+TEST_CASE_METHOD(ShapesFixture, "a type that nobody serves any more is not known to be as it was") {
+  system.add("NS::Item", {.id = "i", .parent = "a"});
+  start_discovered();
+  const bool here = GENERATE(false, true);
+  if (here) {
+    system.inspection.types = {"NS::Box"};  // there is none of the other on this target any more
+  } else {
+    auto newer = test::make_manifest({{"NS::Box", ""}});
+    newer.version = "2";
+    remove_worker("w1");
+    add_worker("w2", newer);
+    advance(Millis(20'000));
+  }
+  CHECK(discover()["state"] == "complete");
+  CHECK(state_of("NS::Box", "a") == "present");
+  CHECK(state_of("NS::Item", "i") == "stale");
+  system.inspection.types.clear();
+  remove_worker(here ? "w1" : "w2");
+  add_worker("w3", manifest);
+  advance(Millis(20'000));
+  CHECK(discover()["state"] == "complete");
+  CHECK(state_of("NS::Item", "i") == "present");
+}
+
+TEST_CASE_METHOD(ShapesFixture, "what lies in something that cannot be looked at was not all listed") {
+  start_discovered();
+  system.thing("NS::Box", "a").properties = "no object";
+  system.add("NS::Item", {.id = "i", .parent = "a"});
+  const auto report = discover();
+  CHECK(report["state"] == "partial");
+  CHECK(scan_of(report, "NS::Box")["complete"] == false);
+  CHECK(scan_of(report, "NS::Item")["complete"] == false);
+}
