@@ -48,6 +48,16 @@ JsonText part_of_report(const JsonText& text, std::size_t from) {
   return report.dump();
 }
 
+constexpr std::size_t kMaxHistoryPatch = kMaxPropertiesBytes + 64;  // what is stored now is no longer
+
+JsonText history_line(const HistoryEntry& entry) {
+  JsonObject line;
+  line.number("version", entry.version).text("at", rfc3339(entry.at)).text("cause", entry.cause);
+  if (!entry.was.empty()) line.text("was", entry.was);
+  if (entry.patch.size() <= kMaxHistoryPatch) return line.raw("patch", entry.patch).take();
+  return line.raw("patch", "null").flag("patch_left_out", true).take();
+}
+
 }  // namespace
 
 const Api::Verb Api::kVerbs[] = {
@@ -201,29 +211,31 @@ Result<JsonText> Api::resource(ApiRequest& request, Effects&) {
     at_properties = std::move(*then);
     found->properties = at_properties;
     const auto history = must(p_.store.history(found->row));
-    const auto later = std::ranges::find_if(history, [&](const HistoryEntry& entry) { return entry.at > *time; });
-    if (later != history.begin() && later != history.end()) {
-      const auto& last = *std::prev(later);
-      found->version = last.version;
-      found->changed_at = last.at;
-      found->state = state_after(last.cause, found->managed);
+    // The last version that was written at that time or before, as the properties are, however the clock was set.
+    const auto known = [&](const HistoryEntry& entry) { return entry.at <= *time; };
+    const auto last = std::find_if(history.rbegin(), history.rend(), known);
+    if (last != history.rend() && last != history.rbegin()) {
+      found->version = last->version;
+      found->changed_at = last->at;
+      found->state = state_after(last->cause, found->managed);
     }
     found->last_seen = std::min(found->last_seen, *time);
   }
   auto line = resource_line(*found);
   if (!request.flag("history").value_or(false)) return line;
-  std::string history;
+  std::uint64_t last = 0;
+  if (const auto cursor = request.text("cursor"); !cursor.empty() && !parse_cursor(cursor, last)) return not_a_cursor();
+  ItemList history(line.size());
+  bool more = false;
   for (const auto& entry : must(p_.store.history(found->row))) {
-    history += history.empty() ? "[" : ",";
-    history += JsonObject()
-                   .number("version", entry.version)
-                   .text("at", rfc3339(entry.at))
-                   .text("cause", entry.cause)
-                   .raw("patch", entry.patch)
-                   .take();
+    if (entry.version <= last) continue;
+    more = history.full();
+    if (more) break;
+    history.add(history_line(entry));
+    last = entry.version;
   }
   line.back() = ',';
-  return line + "\"history\":" + (history.empty() ? "[" : history) + "]}";
+  return line + history.take(more ? std::to_string(last) : "", "history").substr(1);
 }
 
 Result<JsonText> Api::counts(ApiRequest& request, Effects&) {

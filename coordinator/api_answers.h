@@ -15,16 +15,18 @@ namespace muster {
 /// A list under construction: stops taking items when the answer is large enough.
 class ItemList {
  public:
-  [[nodiscard]] bool full() const { return text_.size() > kMaxAnswerBytes; }
+  /// `others`   bytes that the answer has beside the items
+  explicit ItemList(std::size_t others = 0) : others_(others) {}
+  [[nodiscard]] bool full() const { return others_ + text_.size() > kMaxAnswerBytes; }
   void add(std::string_view item) {
     if (text_.size() > 1) text_ += ',';
     text_ += item;
   }
   /// `next`   cursor, empty: that was all
-  [[nodiscard]] JsonText take(std::string_view next) {
+  [[nodiscard]] JsonText take(std::string_view next, std::string_view name = "items") {
     JsonObject answer;
     text_ += ']';
-    answer.raw("items", text_);
+    answer.raw(name, text_);
     if (next.empty()) {
       answer.raw("next", "null");
     } else {
@@ -34,6 +36,7 @@ class ItemList {
   }
 
  private:
+  std::size_t others_;
   std::string text_ = "[";
 };
 

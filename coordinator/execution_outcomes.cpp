@@ -10,6 +10,7 @@
 #include "coordinator/difference.h"
 #include "coordinator/execution_work.h"
 #include "coordinator/inventory_view.h"
+#include "coordinator/json_forms.h"
 #include "coordinator/label.h"
 #include "coordinator/must.h"
 #include "schema/mutation.h"
@@ -428,7 +429,7 @@ bool Execution::observe(Work& work, RowId row, const Item& item, std::string_vie
     }
     return true;
   }
-  const auto patch = Json::diff(parsed(old->properties), parsed(work.prior)).dump();
+  const auto patch = patch_between(old->properties, work.prior);
   std::string label(old->native_id);
   if (auto labels = Labels::compile(*work.manifest)) label = labels->label(work.step.type, work.prior, old->native_id);
   must(s_.store.change(row, work.prior, content, label, item.uid.empty() ? old->uid : item.uid, patch, s_.clock.wall(),

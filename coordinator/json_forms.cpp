@@ -132,6 +132,15 @@ json to_json(const Document& document) {
   return {{"json", document.json}, {"secrets", std::move(secrets)}};
 }
 
+JsonText patch_between(std::string_view from, std::string_view to) {
+  constexpr std::string_view kBegin = R"([{"op":"replace","path":"","value":)", kEnd = "}]";
+  const auto source = nlohmann::json::parse(from, nullptr, false);
+  const auto target = nlohmann::json::parse(to, nullptr, false);
+  auto patch = nlohmann::json::diff(source, target).dump();
+  if (patch.size() <= kBegin.size() + to.size() + kEnd.size()) return patch;
+  return JsonText(kBegin).append(to).append(kEnd);
+}
+
 Result<MatchFilter> filter_from_json(const json& object) {
   auto types = texts(object, "types");
   const auto action = choice<FilterAction>(object, "action", kActions);

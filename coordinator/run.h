@@ -138,7 +138,7 @@ class Run {
                      std::string_view text, const Hash128& content);
   /// Writes new properties and returns what an event says of them.
   std::string record_change(TargetRun& target, Scan& scan, const ResourceRecord& old, const Item& item,
-                            std::string_view text, const Hash128& content);
+                            std::string_view text, const Hash128& content, const JsonText& patch);
   void filter_out(TargetRun& target, Scan& scan, const ScanIndex::Entry* entry);
   /// Whether the id was filtered out before, when the list said the same of it, and its turn to be read has not come.
   bool remembered_filtered(Scan& scan, const Item& item);

@@ -4,6 +4,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "coordinator/json_forms.h"
 #include "coordinator/must.h"
 #include "coordinator/run_state.h"
 #include "schema/mutation.h"
@@ -212,7 +213,8 @@ void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& defer
   auto said = JsonObject().text("was", old->native_id).take();
   said = said.substr(1, said.size() - 2);
   if (old->properties != item.properties) {
-    said += "," + record_change(target, scan, *old, item, item.properties, hash128(item.properties));
+    const auto patch = patch_between(old->properties, item.properties);
+    said += "," + record_change(target, scan, *old, item, item.properties, hash128(item.properties), patch);
   }
   ++scan.counts.renamed;
   if (auto* entry = scan.index.find_row(row)) {

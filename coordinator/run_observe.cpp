@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "coordinator/canonical.h"
+#include "coordinator/json_forms.h"
 #include "coordinator/must.h"
 #include "coordinator/run_state.h"
 #include "schema/mutation.h"
@@ -398,10 +399,15 @@ void Run::observe_new(TargetRun& target, Scan& scan, const Item& item, RowId par
 
 void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, const Item& item, RowId parent,
                         std::string_view text, const Hash128& content) {
+  std::optional<ResourceRecord> old;
+  JsonText patch = "[]";
   if (entry.content != content || entry.missing) {
-    const auto old = must(s_.store.one(entry.row));
+    old = must(s_.store.one(entry.row));
     if (!old) throw StoreFailure({Errc::kStoreUnavailable, "row " + std::to_string(entry.row) + " is gone", {}, 0});
-    const auto said = record_change(target, scan, *old, item, text, content);
+    if (entry.content != content) patch = patch_between(old->properties, text);
+  }
+  if (patch != "[]" || entry.missing) {
+    const auto said = record_change(target, scan, *old, item, text, content, patch);
     if (entry.missing) must(s_.store.come_back(entry.row));  // which was told as vanished
     s_.events.emit(target.target.ns, entry.missing ? "resource.discovered" : "resource.changed", old->id.value,
                    identity(target, scan.type->name, old->id, item.native_id, said));
@@ -409,6 +415,7 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
     if (entry.managed) s_.drift.judge(must(s_.store.one(entry.row)).value());
   } else {
     ++scan.counts.unchanged;
+    if (entry.content != content) must(s_.store.restate(entry.row, text, content));
     if (entry.stale) must(s_.store.set_stale(entry.row, false));
     if (entry.uid == 0 && !item.uid.empty()) must(s_.store.set_uid(entry.row, item.uid));
     if (!scan.same_filters) must(s_.store.set_label(entry.row, label_of(target, scan, text, item.native_id)));
@@ -418,8 +425,7 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
 }
 
 std::string Run::record_change(TargetRun& target, Scan& scan, const ResourceRecord& old, const Item& item,
-                               std::string_view text, const Hash128& content) {
-  const auto patch = nlohmann::json::diff(nlohmann::json::parse(old.properties), nlohmann::json::parse(text)).dump();
+                               std::string_view text, const Hash128& content, const JsonText& patch) {
   const auto label = label_of(target, scan, text, item.native_id);
   const bool back = old.state == ResourceState::kMissing;
   const std::string_view uid = item.uid.empty() ? old.uid : std::string_view(item.uid);

@@ -21,6 +21,7 @@ Result<void> SqliteStore::load_outbox() {
   if (rows.next()) {
     outbox_.last = static_cast<std::uint64_t>(rows.integer(0));
     outbox_.bytes = static_cast<std::uint64_t>(rows.integer(1));
+    outbox_.last_at = rows.time(2);
   }
   committed_outbox_ = outbox_;
   return rows.result();
@@ -28,7 +29,9 @@ Result<void> SqliteStore::load_outbox() {
 
 Result<std::uint64_t> SqliteStore::append_event(const EventRow& event) {
   write(sql::insert_event, outbox_.last + 1, event.at, outbox_.bytes, event.ns, event.what, event.subject, event.data);
+  if (event.at < outbox_.last_at) write(sql::put_clock_step, outbox_.last + 1);
   if (failed_) return *failed_;
+  outbox_.last_at = event.at;
   outbox_.bytes += event.data.size();
   return ++outbox_.last;
 }
@@ -49,17 +52,30 @@ Result<std::vector<EventRow>> SqliteStore::events(std::uint64_t after, std::size
 }
 
 Result<std::uint64_t> SqliteStore::sequence_at(WallTime at) {
+  const auto is_before = [&](std::uint64_t sequence) -> Result<bool> {
+    auto rows = select(sql::event_time, sequence);
+    const bool before = rows.next() && rows.time(0) < at;
+    if (auto done = rows.result(); !done) return done.error();
+    return before;
+  };
   auto first = select(sql::first_event);
   std::uint64_t low = first.next() ? static_cast<std::uint64_t>(first.integer(0)) : outbox_.last + 1;
   if (auto done = first.result(); !done) return done.error();
-  // Sequences have no gaps and times grow with them: the first event that is not before `at` is found by halving.
-  std::uint64_t high = outbox_.last + 1;
-  while (low < high) {
-    const auto middle = low + (high - low) / 2;
-    auto rows = select(sql::event_time, middle);
-    const bool before = rows.next() && rows.time(0) < at;
-    if (auto done = rows.result(); !done) return done.error();
-    before ? low = middle + 1 : high = middle;
+  std::vector<std::uint64_t> ends;  // of stretches in which times grow
+  auto steps = select(sql::clock_steps, low);
+  while (steps.next()) ends.push_back(static_cast<std::uint64_t>(steps.integer(0)));
+  if (auto done = steps.result(); !done) return done.error();
+  ends.push_back(outbox_.last + 1);
+  for (const auto end : ends) {
+    // Sequences have no gaps: the first event of the stretch that is not before `at` is found by halving.
+    auto high = end;
+    while (low < high) {
+      const auto middle = low + (high - low) / 2;
+      const auto before = is_before(middle);
+      if (!before) return before.error();
+      *before ? low = middle + 1 : high = middle;
+    }
+    if (low < end) break;
   }
   return low - 1;
 }
@@ -92,6 +108,7 @@ Result<std::size_t> SqliteStore::prune_events(WallTime before, std::uint64_t max
   }
   if (last_to_go == 0) return std::size_t{0};
   const auto gone = write(sql::delete_events, last_to_go);
+  write(sql::delete_clock_steps, last_to_go);
   if (failed_) return *failed_;
   return static_cast<std::size_t>(gone);
 }

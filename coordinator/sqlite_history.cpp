@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "coordinator/json_forms.h"
 #include "coordinator/sqlite_store_impl.h"
 #include "sql/statements.h"
 
@@ -7,13 +8,6 @@ namespace muster {
 namespace {
 
 using nlohmann::json;
-
-/// RFC 6902, from one JSON object to another.
-JsonText diff(std::string_view from, std::string_view to) {
-  const auto source = json::parse(from, nullptr, false);
-  const auto target = json::parse(to, nullptr, false);
-  return json::diff(source, target).dump();
-}
 
 Error damaged(RowId row, std::int64_t version) {
   return {.code = Errc::kStoreUnavailable,
@@ -23,9 +17,9 @@ Error damaged(RowId row, std::int64_t version) {
 
 }  // namespace
 
-bool SqliteStore::record(RowId row, std::string_view cause, std::string_view patch, WallTime at,
-                         ResourceState refused) {
-  return write(sql::record_history, row, at, cause, patch.empty() ? "[]" : patch, refused) > 0;
+bool SqliteStore::record(RowId row, std::string_view cause, std::string_view patch, WallTime at, ResourceState refused,
+                         bool renames) {
+  return write(sql::record_history, row, at, cause, patch.empty() ? "[]" : patch, refused, renames) > 0;
 }
 
 Result<void> SqliteStore::refusal(RowId row) const {
@@ -40,7 +34,7 @@ Result<Inserted> SqliteStore::adopt(const Found& found, const NewResource& resou
   JsonText patch = "[]";
   {
     auto rows = select(sql::select_properties, found.row);
-    if (rows.next() && rows.text(1) != content.blob().bytes) patch = diff(rows.text(0), resource.properties);
+    if (rows.next() && rows.text(1) != content.blob().bytes) patch = patch_between(rows.text(0), resource.properties);
     if (auto done = rows.result(); !done) return done.error();
   }
   if (left || patch != "[]") {
@@ -57,11 +51,12 @@ Result<Inserted> SqliteStore::adopt(const Found& found, const NewResource& resou
 Result<std::vector<HistoryEntry>> SqliteStore::history(RowId row) {
   std::vector<HistoryEntry> entries;
   auto resource = select(sql::select_properties, row);
-  if (resource.next()) entries.push_back({1, resource.time(2), resource.flag(4) ? "created" : "discovered", "[]"});
+  if (resource.next()) entries.push_back({1, resource.time(2), resource.flag(4) ? "created" : "discovered", "[]", {}});
   if (auto done = resource.result(); !done) return done.error();
   auto rows = select(sql::select_history, row);
   while (rows.next()) {
-    entries.push_back({static_cast<std::uint64_t>(rows.integer(0)), rows.time(1), rows.string(2), rows.string(3)});
+    entries.push_back({static_cast<std::uint64_t>(rows.integer(0)), rows.time(1), rows.string(2), rows.string(3),
+                       rows.null(4) ? std::string() : rows.string(4)});
   }
   if (auto done = rows.result(); !done) return done.error();
   return entries;

@@ -178,12 +178,18 @@ Result<void> SqliteStore::change(RowId row, std::string_view properties, const H
   return status();
 }
 
+Result<void> SqliteStore::restate(RowId row, std::string_view properties, const Hash128& content) {
+  const HashBytes hash(content);
+  write(sql::restate_resource, row, hash.blob(), properties);
+  return status();
+}
+
 Result<void> SqliteStore::rename(RowId row, std::string_view native_id, std::string_view label, RowId parent,
                                  WallTime at) {
   auto rows = select(sql::find_scan, row);
   const RowId scan = rows.next() ? rows.integer(0) : 0;
   if (auto done = rows.result(); !done) return done;
-  if (!record(row, "renamed", "[]", at, kFirstLeft)) return refusal(row);
+  if (!record(row, "renamed", "[]", at, kFirstLeft, true)) return refusal(row);
   write(sql::rename_resource, row, at, key_hash_(scan, native_id), native_id, label, parent);
   write(sql::mark_present, row);
   write(sql::trim_history, row);

@@ -65,6 +65,7 @@ class SqliteStore final : public Store {
   Result<void> change(RowId row, std::string_view properties, const Hash128& content, std::string_view label,
                       std::string_view uid, std::string_view patch, WallTime at,
                       std::string_view cause = "changed") override;
+  Result<void> restate(RowId row, std::string_view properties, const Hash128& content) override;
   Result<void> rename(RowId row, std::string_view native_id, std::string_view label, RowId parent,
                       WallTime at) override;
   Result<void> reparent(RowId row, RowId parent) override;
@@ -142,6 +143,7 @@ class SqliteStore final : public Store {
     std::uint64_t last = 0;       // sequence
     std::uint64_t published = 0;  // sequence
     std::uint64_t bytes = 0;      // of data of all events up to `last`
+    WallTime last_at;
   };
 
   SqliteStore(FileLock lock, sqlite::Database database, KeyHash key_hash);
@@ -182,7 +184,8 @@ class SqliteStore final : public Store {
   Result<Inserted> adopt(const Found& found, const NewResource& resource);
   /// Writes the history of the change that is about to be made to the row; false when the row is not there, or its
   /// state is `refused` or later.
-  bool record(RowId row, std::string_view cause, std::string_view patch, WallTime at, ResourceState refused);
+  bool record(RowId row, std::string_view cause, std::string_view patch, WallTime at, ResourceState refused,
+              bool renames = false);
   /// Why record() was false.
   [[nodiscard]] Result<void> refusal(RowId row) const;
   Result<std::optional<JsonText>> rebuild(RowId row, std::int64_t version);

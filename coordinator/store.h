@@ -140,6 +140,7 @@ struct HistoryEntry {
   WallTime at;
   std::string cause;  // discovered, changed, renamed, vanished, filtered, parent, ...
   JsonText patch;     // RFC 6902 from the version before; `[]` where the properties did not change
+  std::string was;    // the native id before, where it was renamed
 };
 
 struct ResourceQuery {
@@ -250,6 +251,8 @@ class Store {
   virtual Result<void> change(RowId row, std::string_view properties, const Hash128& content, std::string_view label,
                               std::string_view uid, std::string_view patch, WallTime at,
                               std::string_view cause = "changed") = 0;
+  /// Other text for what are the same properties as JSON: no version of its own.
+  virtual Result<void> restate(RowId row, std::string_view properties, const Hash128& content) = 0;
   /// New native id, label and parent for the same object; version + 1, history cause `renamed`.
   virtual Result<void> rename(RowId row, std::string_view native_id, std::string_view label, RowId parent,
                               WallTime at) = 0;
@@ -316,7 +319,8 @@ class Store {
   // events (the outbox)
   virtual Result<std::uint64_t> append_event(const EventRow& event) = 0;  // the sequence it got
   virtual Result<std::vector<EventRow>> events(std::uint64_t after, std::size_t limit) = 0;
-  virtual Result<std::uint64_t> sequence_at(WallTime at) = 0;  // last sequence before `at`; 0: none
+  /// The sequence before that of the first event of `at` or later, also where the clock was set back in between.
+  virtual Result<std::uint64_t> sequence_at(WallTime at) = 0;
   virtual Result<std::uint64_t> last_sequence() = 0;
   virtual Result<std::uint64_t> published() = 0;  // last sequence known to be published
   virtual Result<void> set_published(std::uint64_t sequence) = 0;

@@ -20,6 +20,11 @@ std::string other_label(const Json& resource) {
   return label == field(resource, "native_id") ? std::string() : label;
 }
 
+std::string cause_text(const Json& entry) {
+  const auto was = field(entry, "was");
+  return field(entry, "cause") + (was.empty() ? "" : " from " + was);
+}
+
 /// What names one resource in a request.
 Result<Json> name_of(const std::string& which) {
   const std::size_t first = which.find('/');
@@ -32,6 +37,25 @@ Result<Json> name_of(const std::string& which) {
   return Json{{"target", which.substr(0, first)},
               {"type", which.substr(first + 1, second - first - 1)},
               {"native_id", which.substr(second + 1)}};
+}
+
+/// The resource with all of its history, which may be more than an answer holds.
+Result<std::string> with_history(Client& client, Json request) {
+  auto answer = client.ask("resource", request);
+  if (!answer) return answer;
+  Json resource = Json::parse(*answer);
+  constexpr std::string_view kWhole = ",\"next\":null}";
+  if (answer->ends_with(kWhole)) return answer->replace(answer->size() - kWhole.size(), kWhole.size(), "}");
+  for (auto next = field(resource, "next"); !next.empty();) {
+    request["cursor"] = next;
+    answer = client.ask("resource", request);
+    if (!answer) return answer;
+    auto more = Json::parse(*answer);
+    for (auto& entry : more["history"]) resource["history"].push_back(std::move(entry));
+    next = field(more, "next");
+  }
+  resource.erase("next");
+  return resource.dump();
 }
 
 void show_resource(Screen& screen, const Json& resource) {
@@ -55,7 +79,9 @@ void show_resource(Screen& screen, const Json& resource) {
   if (const auto history = resource.find("history"); history != resource.end()) {
     screen.out << "history:\n";
     write_table(screen,
-                {column("VERSION", "version", Align::kRight), column("AT", "at"), column("CAUSE", "cause"),
+                {column("VERSION", "version", Align::kRight),
+                 column("AT", "at"),
+                 {"CAUSE", cause_text},
                  column("PATCH", "patch")},
                 *history);
   }
@@ -110,7 +136,7 @@ int resource(Client& client, Screen& screen, const std::string& which, bool hist
   if (!request) return report(screen, request.error());
   if (history) (*request)["history"] = true;
   if (!at.empty()) (*request)["at"] = at;
-  const auto answer = client.ask("resource", *request);
+  const auto answer = history ? with_history(client, std::move(*request)) : client.ask("resource", *request);
   if (!answer) return report(screen, answer.error());
   write_object(screen, *answer, [&](const Json& object) { show_resource(screen, object); });
   return 0;

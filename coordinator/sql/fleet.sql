@@ -69,8 +69,18 @@ SELECT sequence, at, ns, what, subject, data FROM events WHERE sequence > ?1 ORD
 SELECT sequence FROM events ORDER BY sequence LIMIT 1;
 
 -- name: last_event
-SELECT sequence, bytes_before + octet_length FROM
-  (SELECT sequence, bytes_before, length(CAST(data AS BLOB)) AS octet_length FROM events ORDER BY sequence DESC LIMIT 1);
+SELECT sequence, bytes_before + octet_length, at FROM
+  (SELECT sequence, at, bytes_before, length(CAST(data AS BLOB)) AS octet_length FROM events
+   ORDER BY sequence DESC LIMIT 1);
+
+-- name: put_clock_step
+INSERT INTO clock_steps (sequence) VALUES (?1);
+
+-- name: clock_steps
+SELECT sequence FROM clock_steps WHERE sequence > ?1 ORDER BY sequence;
+
+-- name: delete_clock_steps
+DELETE FROM clock_steps WHERE sequence <= ?1;
 
 -- name: event_time
 SELECT at FROM events WHERE sequence = ?1;

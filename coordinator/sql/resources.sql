@@ -60,6 +60,10 @@ UPDATE resources
 SET version = version + 1, changed_at = ?2, content = ?3, uid = ?4, label = ?5, properties = ?6
 WHERE row = ?1;
 
+-- Other text of the same properties.
+-- name: restate_resource
+UPDATE resources SET content = ?2, properties = ?3 WHERE row = ?1;
+
 -- name: take_back
 UPDATE resources SET parent = ?2, state = 0, last_seen = NULL WHERE row = ?1;
 
@@ -113,10 +117,10 @@ DELETE FROM filtered WHERE scan = ?1;
 UPDATE resources SET state = 0, last_seen = NULL WHERE row = ?1 AND state = 1;
 
 -- To be run before the row itself is written: `before` takes the properties from it. `?5` the first state that is
--- refused.
+-- refused, `?6` whether the native id will be another.
 -- name: record_history
-INSERT INTO history (resource, version, at, cause, patch, before)
-SELECT row, version + 1, ?2, ?3, ?4, CASE WHEN version % 16 = 1 THEN properties END
+INSERT INTO history (resource, version, at, cause, patch, before, was)
+SELECT row, version + 1, ?2, ?3, ?4, CASE WHEN version % 16 = 1 THEN properties END, CASE WHEN ?6 THEN native_id END
 FROM resources WHERE row = ?1 AND state < ?5;
 
 -- Keeps 976 to 992 versions, the oldest of them one with `before`; to be run after the row was written.
@@ -125,7 +129,7 @@ DELETE FROM history
 WHERE resource = ?1 AND version < (SELECT version - 976 FROM resources WHERE row = ?1 AND version % 16 = 2);
 
 -- name: select_history
-SELECT version, at, cause, patch FROM history WHERE resource = ?1 ORDER BY version;
+SELECT version, at, cause, patch, was FROM history WHERE resource = ?1 ORDER BY version;
 
 -- The last version at the time `?2` and the first that is kept.
 -- name: version_at

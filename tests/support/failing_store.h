@@ -52,6 +52,9 @@ class FailingStore final : public Store {
   }
   Result<void> set_stale(RowId row, bool stale) override { return write(store_->set_stale(row, stale)); }
   Result<void> set_uid(RowId row, std::string_view uid) override { return write(store_->set_uid(row, uid)); }
+  Result<void> restate(RowId row, std::string_view properties, const Hash128& content) override {
+    return write(store_->restate(row, properties, content));
+  }
   Result<void> set_label(RowId row, std::string_view label) override { return write(store_->set_label(row, label)); }
   Result<void> come_back(RowId row) override { return write(store_->come_back(row)); }
   Result<void> manage(RowId row, const Claim& claim) override { return write(store_->manage(row, claim)); }

@@ -175,6 +175,52 @@ TEST_CASE_METHOD(ApiFixture, "one resource is found by id and by name, with hist
   CHECK(unnamed == "id must be given, or target, type and native_id");
 }
 
+TEST_CASE_METHOD(ApiFixture, "a history that no message holds comes in pages") {
+  start_discovered();
+  const std::string much(100'000, 'x');
+  for (int i = 0; i < 20; ++i) {
+    system.thing("NS::Box", "a").properties = Json{{"text", much + std::to_string(i)}}.dump();
+    discover();
+  }
+  Json request{{"target", "t"}, {"type", "NS::Box"}, {"native_id", "a"}, {"history", true}};
+  Json history = Json::array();
+  int pages = 0;
+  for (Json next = ""; !next.is_null() && pages < 20; ++pages) {
+    const auto text = api_text("resource", (request["api"] = 1, request.dump()));
+    CHECK(text.size() < 1'000'000);
+    const auto answer = Json::parse(text);
+    CHECK(answer["native_id"] == "a");
+    for (const auto& entry : answer["history"]) history.push_back(entry);
+    next = answer["next"];
+    request["cursor"] = next;
+  }
+  CHECK(pages > 1);
+  REQUIRE(history.size() == 21);
+  for (std::size_t i = 0; i < history.size(); ++i) CHECK(history[i]["version"] == i + 1);
+  request["cursor"] = "x";
+  CHECK(api("resource", request)["error"]["code"] == "INVALID_REQUEST");
+}
+
+TEST_CASE_METHOD(ApiFixture, "what was at a time is one version, also where the clock was set back") {
+  start_discovered();
+  const auto change = [&](int size) {
+    system.thing("NS::Box", "a").properties = Json{{"size", size}}.dump();
+    discover();
+  };
+  change(1);
+  const auto before = clock.wall();
+  clock.set_wall(before - Millis(3'600'000));
+  change(2);
+  const auto then =
+      api("resource", {{"target", "t"}, {"type", "NS::Box"}, {"native_id", "a"}, {"at", rfc3339(before)}});
+  CHECK(then["properties"]["size"] == 2);
+  CHECK(then["version"] == 3);
+  change(3);
+  const auto same = api("resource", {{"id", then["id"]}, {"at", rfc3339(before)}});
+  CHECK(same["properties"]["size"] == 3);
+  CHECK(same["version"] == 4);
+}
+
 TEST_CASE_METHOD(ApiFixture, "targets, workers, plugins and types are shown with every field of the contract") {
   start_discovered();
   const auto target = item("targets");

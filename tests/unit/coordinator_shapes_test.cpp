@@ -189,3 +189,17 @@ TEST_CASE_METHOD(ShapesFixture, "what lies in something that cannot be looked at
   CHECK(scan_of(report, "NS::Box")["complete"] == false);
   CHECK(scan_of(report, "NS::Item")["complete"] == false);
 }
+
+TEST_CASE_METHOD(ShapesFixture, "the same number in other digits is no change") {
+  system.thing("NS::Box", "a").properties = R"({"size":1})";
+  start_discovered();
+  events();
+  system.thing("NS::Box", "a").properties = R"({"size":1.0})";
+  for (int runs = 0; runs < 2; ++runs) {
+    const auto report = discover();
+    CHECK(scan_of(report, "NS::Box")["changed"] == 0);
+    CHECK(scan_of(report, "NS::Box")["unchanged"] == 2);
+  }
+  CHECK(row("NS::Box", "a").version == 1);
+  CHECK(resource_events().empty());
+}

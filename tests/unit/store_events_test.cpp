@@ -60,6 +60,24 @@ TEST_CASE_METHOD(StoreFixture, "the sequence at a time is that of the last event
   CHECK(store().sequence_at(at(15)).value() == 20);
 }
 
+TEST_CASE_METHOD(StoreFixture, "the sequence at a time hides nothing of that time where the clock was set back") {
+  for (const double second : {10, 11, 12, 2, 3, 4, 20, 5}) append("a.a", second);
+  store().commit().value();
+  if (GENERATE(false, true)) reopen();
+  CHECK(store().sequence_at(at(1)).value() == 0);
+  CHECK(store().sequence_at(at(12)).value() == 2);
+  CHECK(store().sequence_at(at(13)).value() == 6);
+  CHECK(store().sequence_at(at(21)).value() == 8);
+  append("a.a", 1);
+  append("a.a", 30);
+  CHECK(store().sequence_at(at(21)).value() == 9);
+  store().set_published(10).value();
+  CHECK(store().prune_events(at(99), 0, 4).value() == 4);
+  CHECK(store().sequence_at(at(4)).value() == 5);
+  CHECK(store().prune_events(at(99), 0, 9).value() == 6);
+  CHECK(store().sequence_at(at(4)).value() == 10);
+}
+
 TEST_CASE_METHOD(StoreFixture, "only published events are dropped") {
   for (int i = 1; i <= 10; ++i) append("a.a", i);
   CHECK(store().published().value() == 0);

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "coordinator/json_forms.h"
 #include "support/store_fixture.h"
 
 using namespace muster;
@@ -122,4 +123,40 @@ TEST_CASE_METHOD(StoreFixture, "a patch that does not fit is an error, not a wro
   CHECK(store().properties_at(row, at(2)).error().code == Errc::kStoreUnavailable);
   CHECK(store().properties_at(row, at(3)).error().code == Errc::kStoreUnavailable);
   CHECK(store().properties_at(row, at(4)).value() == with(4));
+}
+
+TEST_CASE_METHOD(StoreFixture, "a history says what was renamed") {
+  const auto row = insert(tables, "a", with(0), 0);
+  store().rename(row, "b", "b", 0, at(1)).value();
+  change(row, with(1), to(1), 2);
+  const auto history = store().history(row).value();
+  REQUIRE(history.size() == 3);
+  CHECK(history[0].was.empty());
+  CHECK(history[1].was == "a");
+  CHECK(history[2].was.empty());
+}
+
+TEST_CASE_METHOD(StoreFixture, "other text of the same properties is no version") {
+  const auto row = insert(tables, "a", R"({"n":1})", 0);
+  store().restate(row, R"({"n":1.0})", hash128(R"({"n":1.0})")).value();
+  CHECK(one(row).version == 1);
+  CHECK(one(row).properties == R"({"n":1.0})");
+  CHECK(index(tables).at(0).content == hash128(R"({"n":1.0})"));
+  change(row, R"({"n":2})", R"([{"op":"replace","path":"/n","value":2}])", 1);
+  CHECK(store().properties_at(row, at(0)).value() == R"({"n":1.0})");
+}
+
+TEST_CASE_METHOD(StoreFixture, "what has left and comes back as something else has no patch longer than that") {
+  json before{{"list", json::array()}}, after = before;
+  for (int i = 0; i < 1000; ++i) (i < 999 ? before : after)["list"].push_back(i);
+  for (int i = 0; i < 999; ++i) after["list"].push_back(i);
+  const auto row = insert(tables, "a", before.dump(), 0);
+  store().leave(row, ResourceState::kVanished, "vanished", at(1)).value();
+  CHECK(insert(tables, "a", after.dump(), 2) == row);
+  const auto patch = store().history(row).value().back().patch;
+  CHECK(patch.size() <= after.dump().size() + 64);
+  CHECK(before.patch(json::parse(patch)) == after);
+  change(row, with(1), patch_between(after.dump(), with(1)), 3);
+  CHECK(store().properties_at(row, at(2)).value() == after.dump());
+  CHECK(store().properties_at(row, at(0)).value() == before.dump());
 }

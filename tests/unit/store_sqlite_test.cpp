@@ -18,7 +18,7 @@ using namespace muster;
 
 namespace {
 
-constexpr std::int64_t kVersion = 3;  // of the newest migration
+constexpr std::int64_t kVersion = 4;  // of the newest migration
 
 class SqliteFixture {
  public:
@@ -176,10 +176,11 @@ TEST_CASE_METHOD(SqliteFixture, "a store of the first version is brought up to d
     put(*store, scan, "kept");
     store->commit().value();
   }
-  for (const char* undo : {"DROP TABLE commands", "DROP TABLE operations", "DROP TABLE unsettled",
-                           "DROP INDEX resources_stack", "ALTER TABLE resources DROP COLUMN name",
-                           "ALTER TABLE resources DROP COLUMN declared", "ALTER TABLE resources DROP COLUMN created",
-                           "ALTER TABLE targets DROP COLUMN applied", "DROP TABLE filtered"}) {
+  for (const char* undo :
+       {"DROP TABLE commands", "DROP TABLE operations", "DROP TABLE unsettled", "DROP INDEX resources_stack",
+        "ALTER TABLE resources DROP COLUMN name", "ALTER TABLE resources DROP COLUMN declared",
+        "ALTER TABLE resources DROP COLUMN created", "ALTER TABLE targets DROP COLUMN applied", "DROP TABLE filtered",
+        "DROP TABLE clock_steps", "ALTER TABLE history DROP COLUMN was"}) {
     outside(undo);
   }
   outside("ALTER TABLE scans DROP COLUMN runs");
