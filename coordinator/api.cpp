@@ -235,7 +235,9 @@ Result<JsonText> Api::resource(ApiRequest& request, Effects&) {
     last = entry.version;
   }
   line.back() = ',';
-  return line + history.take(more ? std::to_string(last) : "", "history").substr(1);
+  line += "\"history\":" + history.items();
+  if (more) line += ",\"next\":\"" + std::to_string(last) + '"';
+  return line + '}';
 }
 
 Result<JsonText> Api::counts(ApiRequest& request, Effects&) {

@@ -23,10 +23,10 @@ class ItemList {
     text_ += item;
   }
   /// `next`   cursor, empty: that was all
-  [[nodiscard]] JsonText take(std::string_view next, std::string_view name = "items") {
+  [[nodiscard]] JsonText items() const { return text_ + ']'; }
+  [[nodiscard]] JsonText take(std::string_view next) {
     JsonObject answer;
-    text_ += ']';
-    answer.raw(name, text_);
+    answer.raw("items", items());
     if (next.empty()) {
       answer.raw("next", "null");
     } else {

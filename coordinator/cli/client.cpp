@@ -10,6 +10,7 @@
 
 #include <simdjson.h>
 
+#include "coordinator/cli/output.h"
 #include "schema/subjects.h"
 
 namespace muster::cli {
@@ -253,6 +254,21 @@ Result<void> each_item(Client& client, std::string_view verb, Json request,
     end_of_page();
     if (page->next.empty()) return {};
   }
+}
+
+Result<std::string> rest_of(Client& client, std::string_view verb, Json request, const char* list, std::string first) {
+  if (first.find(R"("next":)") == std::string::npos) return first;
+  Json whole = Json::parse(first);
+  while (!field(whole, "next").empty()) {
+    request["cursor"] = field(whole, "next");
+    const auto answer = client.ask(verb, request);
+    if (!answer) return answer;
+    Json more = Json::parse(*answer);
+    for (Json& item : more[list]) whole[list].push_back(std::move(item));
+    whole["next"] = more.value("next", Json());
+  }
+  whole.erase("next");
+  return whole.dump();
 }
 
 int exit_status(const Error& error) {

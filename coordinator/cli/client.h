@@ -104,6 +104,9 @@ Result<void> each_item(
     Client& client, std::string_view verb, Json request, const std::function<bool(const std::string& item)>& use,
     const std::function<void()>& end_of_page = [] {});
 
+/// The whole of an object whose array `list` may be more than an answer holds; `first` is what `request` was answered.
+Result<std::string> rest_of(Client& client, std::string_view verb, Json request, const char* list, std::string first);
+
 /// Exit status for an error: 1 failed or refused, 2 bad input, 3 nobody answered.
 int exit_status(const Error& error);
 

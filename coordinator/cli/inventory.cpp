@@ -39,25 +39,6 @@ Result<Json> name_of(const std::string& which) {
               {"native_id", which.substr(second + 1)}};
 }
 
-/// The resource with all of its history, which may be more than an answer holds.
-Result<std::string> with_history(Client& client, Json request) {
-  auto answer = client.ask("resource", request);
-  if (!answer) return answer;
-  Json resource = Json::parse(*answer);
-  constexpr std::string_view kWhole = ",\"next\":null}";
-  if (answer->ends_with(kWhole)) return answer->replace(answer->size() - kWhole.size(), kWhole.size(), "}");
-  for (auto next = field(resource, "next"); !next.empty();) {
-    request["cursor"] = next;
-    answer = client.ask("resource", request);
-    if (!answer) return answer;
-    auto more = Json::parse(*answer);
-    for (auto& entry : more["history"]) resource["history"].push_back(std::move(entry));
-    next = field(more, "next");
-  }
-  resource.erase("next");
-  return resource.dump();
-}
-
 void show_resource(Screen& screen, const Json& resource) {
   Json rows = Json::array();
   const auto row = [&](const std::string& name, const std::string& value) {
@@ -136,7 +117,8 @@ int resource(Client& client, Screen& screen, const std::string& which, bool hist
   if (!request) return report(screen, request.error());
   if (history) (*request)["history"] = true;
   if (!at.empty()) (*request)["at"] = at;
-  const auto answer = history ? with_history(client, std::move(*request)) : client.ask("resource", *request);
+  auto answer = client.ask("resource", *request);
+  if (answer) answer = rest_of(client, "resource", std::move(*request), "history", std::move(*answer));
   if (!answer) return report(screen, answer.error());
   write_object(screen, *answer, [&](const Json& object) { show_resource(screen, object); });
   return 0;

@@ -78,22 +78,6 @@ void show_run(Screen& screen, const Json& run) {
   }
 }
 
-/// The whole of a report whose first part is given: the scans of a very large one come in several answers.
-Result<std::string> rest_of_run(Client& client, std::string first) {
-  if (first.find(R"("next":)") == std::string::npos) return first;
-  Json whole = Json::parse(first);
-  while (true) {
-    const std::string next = field(whole, "next");
-    whole.erase("next");
-    if (next.empty()) return whole.dump();
-    const auto answer = client.ask("run", {{"run", whole.at("run")}, {"cursor", next}});
-    if (!answer) return answer.error();
-    Json more = Json::parse(*answer);
-    for (Json& scan : more["scans"]) whole["scans"].push_back(std::move(scan));
-    whole["next"] = more.value("next", Json());
-  }
-}
-
 }  // namespace
 
 int run_status(const Json& run) {
@@ -115,7 +99,7 @@ Result<std::optional<std::string>> await_run(Client& client, Screen& screen, con
         continue;
       }
       if (ended(run)) {
-        auto whole = rest_of_run(client, std::move(*answer));
+        auto whole = rest_of(client, "run", {{"run", awaited}}, "scans", std::move(*answer));
         if (!whole) return whole.error();
         return std::optional(std::move(*whole));
       }
@@ -169,7 +153,7 @@ int runs(Client& client, Screen& screen, std::uint64_t limit) {
   std::uint64_t left = limit;
   std::optional<Error> failed;
   const auto done = each_item(client, "runs", {{"limit", std::min(limit, kPage)}}, [&](const std::string& part) {
-    const auto whole = rest_of_run(client, part);
+    const auto whole = rest_of(client, "run", {{"run", field(Json::parse(part), "run")}}, "scans", part);
     if (!whole) {
       failed = whole.error();
       return false;
@@ -183,7 +167,7 @@ int runs(Client& client, Screen& screen, std::uint64_t limit) {
 
 int run(Client& client, Screen& screen, const std::string& id) {
   auto answer = client.ask("run", {{"run", id}});
-  if (answer) answer = rest_of_run(client, std::move(*answer));
+  if (answer) answer = rest_of(client, "run", {{"run", id}}, "scans", std::move(*answer));
   if (!answer) return report(screen, answer.error());
   write_object(screen, *answer, [&](const Json& object) { show_run(screen, object); });
   return 0;
