@@ -133,11 +133,12 @@ json to_json(const Document& document) {
 }
 
 JsonText patch_between(std::string_view from, std::string_view to) {
+  constexpr std::size_t kLongPatch = 16 * 1024;  // up to here what has changed is worth more than the bytes
   constexpr std::string_view kBegin = R"([{"op":"replace","path":"","value":)", kEnd = "}]";
   const auto source = nlohmann::json::parse(from, nullptr, false);
   const auto target = nlohmann::json::parse(to, nullptr, false);
   auto patch = nlohmann::json::diff(source, target).dump();
-  if (patch.size() <= kBegin.size() + to.size() + kEnd.size()) return patch;
+  if (patch.size() <= std::max(kLongPatch, kBegin.size() + to.size() + kEnd.size())) return patch;
   return JsonText(kBegin).append(to).append(kEnd);
 }
 

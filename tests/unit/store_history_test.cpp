@@ -148,13 +148,14 @@ TEST_CASE_METHOD(StoreFixture, "other text of the same properties is no version"
 
 TEST_CASE_METHOD(StoreFixture, "what has left and comes back as something else has no patch longer than that") {
   json before{{"list", json::array()}}, after = before;
-  for (int i = 0; i < 1000; ++i) (i < 999 ? before : after)["list"].push_back(i);
-  for (int i = 0; i < 999; ++i) after["list"].push_back(i);
+  for (int i = 0; i < 5000; ++i) (i < 4999 ? before : after)["list"].push_back(i);
+  for (int i = 0; i < 4999; ++i) after["list"].push_back(i);
   const auto row = insert(tables, "a", before.dump(), 0);
   store().leave(row, ResourceState::kVanished, "vanished", at(1)).value();
   CHECK(insert(tables, "a", after.dump(), 2) == row);
   const auto patch = store().history(row).value().back().patch;
   CHECK(patch.size() <= after.dump().size() + 64);
+  CHECK(patch_between(R"({"a":1,"b":2})", R"({"a":2,"b":3})").find("/a") != std::string::npos);
   CHECK(before.patch(json::parse(patch)) == after);
   change(row, with(1), patch_between(after.dump(), with(1)), 3);
   CHECK(store().properties_at(row, at(2)).value() == after.dump());
