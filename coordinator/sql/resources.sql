@@ -148,8 +148,11 @@ SELECT patch FROM history WHERE resource = ?1 AND version BETWEEN ?2 AND ?3 ORDE
 -- name: manage_resource
 UPDATE resources SET managed = 1, stack = ?2, name = ?3, declared = ?4, drifted = 0 WHERE row = ?1;
 
+-- No filter has judged what was managed: without the hash of its content it is looked at again.
 -- name: release_resource
-UPDATE resources SET managed = 0, stack = '', name = '', declared = '', drifted = 0 WHERE row = ?1;
+UPDATE resources
+SET managed = 0, stack = '', name = '', declared = '', drifted = 0, content = zeroblob(16)
+WHERE row = ?1 AND managed;
 
 -- `?1` the target's name until now, `?2` from now on
 -- name: rename_in_claims

@@ -470,3 +470,20 @@ TEST_CASE_METHOD(DriftFixture, "a filtered object with the uid of a managed one 
   CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
   CHECK(state_of("NS::Box", "0") == "absent");
 }
+
+TEST_CASE_METHOD(DriftFixture, "what is managed no more is judged by the filters like all else") {
+  system.list_properties = GENERATE(false, true);
+  start_discovered();
+  apply(stack({box("a"), box("b")}));
+  system.inspection.filters = {{{"NS::Box"}, {PropertyMatch{"$.name", MatchOp::kEq, "\"a\""}}, FilterAction::kExclude}};
+  CHECK(discover()["state"] == "complete");
+  CHECK(listed("NS::Box").size() == 2);
+  for (const auto& thing : system.things["NS::Box"]) store->release(row("NS::Box", thing.id).row).value();
+  events();
+  const auto report = discover();
+  CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
+  CHECK(scan_of(report, "NS::Box")["changed"] == 0);
+  CHECK(listed("NS::Box").size() == 1);
+  CHECK(discover()["state"] == "complete");
+  CHECK(listed("NS::Box").size() == 1);
+}
