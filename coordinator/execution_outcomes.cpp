@@ -282,6 +282,7 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
   }
   const auto& item = std::get<Item>(answer);
   if (change == Work::Change::kCreate) return created(work, item, now);
+  if (work.told) return updated(work, item, now);  // what cannot be read back has been sent
   if (!observe(work, work.step.row, item, "changed", "resource.changed")) return;
   work.uid = item.uid;
   if (row_.cancel == Cancelled::kForced) {
@@ -380,10 +381,8 @@ void Execution::succeeded(Work& work, const MutationResult& result, TimePoint no
   if (result.properties.empty() || may_be_gone(work, native_id)) {
     work.op.native_id = native_id;
     work.op.uncertain = true;
-    if (work.change() == Work::Change::kCreate) {
-      work.told = Item{native_id, result.uid, result.properties};
-      work.told_at = now;
-    }
+    work.told = Item{native_id, result.uid, result.properties};
+    work.told_at = now;
     return go_on(work, Phase::kSettling, now);
   }
   const Item item{native_id, result.uid, result.properties};

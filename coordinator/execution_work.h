@@ -96,7 +96,7 @@ struct Execution::Work {
   std::vector<RowId> contents;  // kEmptying: what is to go first, the innermost at the end
   bool emptied = false;         // that has been done
   std::optional<UpdateJob> update;
-  std::optional<Item> told;  // what a create was answered with that is to be seen yet
+  std::optional<Item> told;  // what a change was answered with that is to be seen yet
   TimePoint told_at;
   /// kFinding: a look for what may have been made.
   struct Search {

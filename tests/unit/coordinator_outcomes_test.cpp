@@ -600,3 +600,19 @@ TEST_CASE_METHOD(CommandsFixture,
   CHECK(end_of(id)["state"] == "complete");
   CHECK(count() == 1);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what nobody can read back is sent once where a change is answered without properties") {
+  start_discovered();
+  const auto with = [](const char* pin) {
+    return stack({box("a", {{"login", {{"user", "u"}, {"pin", pin}}}})});
+  };
+  REQUIRE(apply(with("1"))["state"] == "complete");
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, {}, Millis(0)});
+  };
+  const auto ended = apply(with("2"));
+  CHECK(result_of(ended, "a") == "done");
+  CHECK(worker().asked<UpdateJob>().size() == 1);
+  CHECK(plan(with("2"))["nothing"] == true);
+}
