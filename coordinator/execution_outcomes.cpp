@@ -372,6 +372,7 @@ bool Execution::may_be_gone(const Work& work, const std::string& native_id) {
 void Execution::succeeded(Work& work, const MutationResult& result, TimePoint now) {
   if (work.change() == Work::Change::kDelete) return deleted(work, now);
   if (result.native_id.empty() && work.op.native_id.empty()) {
+    work.op.uncertain = true;
     return fail(work, {Errc::kContract, "the plugin says that it made an object, and not which", {}, 0});
   }
   const auto native_id = result.native_id.empty() ? work.op.native_id : result.native_id;
@@ -442,6 +443,7 @@ bool Execution::observe(Work& work, RowId row, const Item& item, std::string_vie
 void Execution::created(Work& work, const Item& item, TimePoint now) {
   auto canonical = kept_form(work, item);
   if (!canonical || canonical->size() > kMaxPropertiesBytes) {
+    work.op.uncertain = true;  // it may be there: the key of it must not be lost
     return fail(
         work,
         {Errc::kContract, "the plugin answered with properties that are no JSON object of at most 256 KiB", {}, 0});
@@ -507,8 +509,9 @@ void Execution::rename_replaced(RowId row) {
 void Execution::updated(Work& work, const Item& item, TimePoint now) {
   const auto& step = work.step;
   end_write(work);
-  work.op.uncertain = false;
+  work.op.uncertain = true;  // until it is seen
   if (!observe(work, step.row, item, "updated", "resource.updated")) return;
+  work.op.uncertain = false;
   if (const auto lost = lost_row(step)) return fail(work, *lost);
   if (step.claim.empty()) {
     must(s_.store.set_drifted(step.row, false));

@@ -616,3 +616,33 @@ TEST_CASE_METHOD(CommandsFixture, "what nobody can read back is sent once where 
   CHECK(worker().asked<UpdateJob>().size() == 1);
   CHECK(plan(with("2"))["nothing"] == true);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what was made, and told in a way that cannot be kept, is not made twice") {
+  const bool named = GENERATE(false, true);
+  auto schema = Json::parse(kBoxSchema);
+  schema.erase("x-muster-identity");  // only the key tells that it is the same
+  for (auto& type : manifest.types) type.schema = schema.dump();
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, named ? "made-1" : "", {}, "[]", Millis(0)});
+  };
+  CHECK(result_of(apply(stack({box("a")})), "a") == "failed CONTRACT");
+  worker().on_go = {};
+  CHECK(result_of(apply(stack({box("a")})), "a") == "done");
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what was sent, and answered in a way that cannot be kept, is sent again") {
+  start_discovered();
+  const auto with = [](const char* pin) { return stack({box("a", {{"login", {{"user", "u"}, {"pin", pin}}}})}); };
+  REQUIRE(apply(with("1"))["state"] == "complete");
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, "[]", Millis(0)});
+  };
+  CHECK(result_of(apply(with("2")), "a") == "failed CONTRACT");
+  worker().on_go = {};
+  CHECK(apply(with("1"))["state"] == "complete");
+  CHECK(thing("a")["login"]["pin"] == "1");
+}
