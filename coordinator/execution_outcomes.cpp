@@ -206,7 +206,7 @@ void Execution::plan_update(Work& work, const Json& there, TimePoint now) {
   const auto planned = Json::parse(work.step.patch);
   const auto allowed = paths_of(planned);
   for (const auto& path : paths_of(difference.patch)) {
-    if (std::ranges::find(allowed, path) != allowed.end()) continue;
+    if (std::ranges::any_of(allowed, [&](const auto& whole) { return within(path, whole); })) continue;
     return fail(work, {Errc::kConflict, path + " has changed since it was planned: plan again", {}, 0});
   }
   if (!difference.create_only.empty()) {

@@ -452,7 +452,7 @@ class Planner {
     step.native_id = known.native_id;
     step.content = known.content;
     auto difference = compare(rules.rules, there, declared, unknown);
-    for (const auto& pointer : unknown) unknown_value(difference, rules, resource, known, pointer);
+    for (const auto& pointer : unknown) unknown_value(difference, rules, resource, known, declared, pointer);
     unread_values(difference, rules, resource, known, declared);
     step.patch = difference.patch.dump();
     if (const auto around = taken_along_.find(known.row); around != taken_along_.end()) {
@@ -511,15 +511,19 @@ class Planner {
   }
 
   /// A value that is known only when others are done: a change, unless it was declared by the same references before
-  /// and nothing that it refers to changes.
+  /// and nothing that it refers to changes. Of an array that has one nothing was compared: as a whole it is what changes.
   void unknown_value(Difference& difference, const TypeRules& rules, const DeclaredResource& resource,
-                     const PlanningView::Known& known, const std::string& pointer) {
+                     const PlanningView::Known& known, const Json& declared, const std::string& pointer) {
     const auto hole = std::ranges::find(resource.holes, pointer, &Hole::pointer);
     const auto before = claimed(known.declared);
     const bool as_before = before && std::ranges::find(before->holes, *hole) != before->holes.end();
     if (as_before && hole->secret()) return;
     if (as_before && !refers_to_change(*hole)) return;
-    difference.patch.push_back({{"op", "replace"}, {"path", pointer}, {"value", nullptr}});
+    const auto whole = hole->secret() ? pointer : outermost_array(declared, Json::json_pointer(pointer));
+    if (!changes(difference, whole)) {
+      auto shown = without_write_only(rule_at(rules.rules, whole), declared[Json::json_pointer(whole)]);
+      difference.patch.push_back({{"op", "replace"}, {"path", whole}, {"value", std::move(shown)}});
+    }
     const auto name = pointer.substr(1, pointer.find('/', 1) - 1);
     if (rules.rules.of(name).create_only) difference.create_only.push_back(pointer);
   }
@@ -541,7 +545,7 @@ class Planner {
     const auto old = before ? Json::parse(before->properties) : Json::object();
     for (const auto& pointer : write_only_in(rules.rules, declared)) {
       if (const auto hole = std::ranges::find(resource.holes, pointer, &Hole::pointer); hole != resource.holes.end()) {
-        if (!hole->secret()) unknown_value(difference, rules, resource, known, pointer);
+        if (!hole->secret()) unknown_value(difference, rules, resource, known, declared, pointer);
         continue;
       }
       const Json::json_pointer at(pointer);

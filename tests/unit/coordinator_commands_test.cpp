@@ -545,3 +545,33 @@ TEST_CASE_METHOD(CommandsFixture, "what needs no job takes no time, however long
   CHECK(clock.now() == began);
   CHECK(worker().jobs.size() == jobs);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "an array that refers to what is yet to be made is changed when that is there") {
+  const bool unordered = GENERATE(false, true);
+  if (unordered) {
+    auto schema = Json::parse(kBoxSchema);
+    schema["properties"]["links"] = {{"type", "array"}, {"x-muster-unordered", true}};
+    manifest.types.at(0).schema = schema.dump();
+  }
+  start_discovered();
+  const auto all_of = [](const Strings& names) {
+    auto resource = box("all", {{"links", Json::array()}});
+    resource["holes"] = Json::array();
+    for (const auto& name : names) {
+      const auto pointer = "/links/" + std::to_string(resource["properties"]["links"].size());
+      resource["properties"]["links"].push_back(nullptr);
+      resource["holes"].push_back({{"pointer", pointer}, {"parts", {{{"resource", name}, {"path", "id"}}}}});
+    }
+    return resource;
+  };
+  REQUIRE(apply(stack({box("a"), all_of({"a"})}))["state"] == "complete");
+  const auto names = GENERATE(Strings{"a", "b"}, Strings{"b"}, Strings{"b", "a"});
+  const auto wanted = stack({box("a"), box("b"), all_of(names)});
+  const auto ended = apply(wanted);
+  CHECK(message_of(ended, "all").empty());
+  CHECK(ended["state"] == "complete");
+  auto ids = Json::array();
+  for (const auto& name : names) ids.push_back(thing(name)["id"]);
+  CHECK(thing("all")["links"] == ids);
+  CHECK(plan(wanted)["nothing"] == true);
+}
