@@ -105,16 +105,21 @@ void Drift::judge(const ResourceRecord& row) {
   }
   if (resource.on_drift == OnDrift::kAbsorb) {
     auto kept = Json::parse(resource.properties);
-    for (const auto& field : fields_of(changes, there)) {
-      const auto path = field.at("path").get<std::string>();
-      kept[Json::json_pointer(path)] = field.at("found");
-      const auto hole = std::ranges::find(resource.holes, path, &Hole::pointer);
-      if (hole == resource.holes.end()) continue;
-      // What it referred to may be what it uses still: the order of deletions must not forget that.
-      for (const auto& part : hole->parts) {
-        if (part.kind == TextPart::Kind::kResource) resource.after.push_back(part.text);
+    for (const auto& change : changes) {
+      auto path = change.at("path").get<std::string>();
+      for (const auto& hole : resource.holes) {
+        if (within(path, hole.pointer)) path = hole.pointer;  // of what it referred to no part can stay
       }
-      resource.holes.erase(hole);
+      const Json::json_pointer at(path);
+      kept[at] = there.contains(at) ? there.at(at) : Json();
+      std::erase_if(resource.holes, [&](const Hole& hole) {
+        if (!within(hole.pointer, path)) return false;
+        // What it referred to may be what it uses still: the order of deletions must not forget that.
+        for (const auto& part : hole.parts) {
+          if (part.kind == TextPart::Kind::kResource) resource.after.push_back(part.text);
+        }
+        return true;
+      });
     }
     resource.properties = kept.dump();
     must(store_.manage(row.row, {claim.stack, claim.name, declared_text(resource)}));

@@ -575,3 +575,31 @@ TEST_CASE_METHOD(CommandsFixture, "an array that refers to what is yet to be mad
   CHECK(thing("all")["links"] == ids);
   CHECK(plan(wanted)["nothing"] == true);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what is absorbed together with a reference in it leaves all else as it was declared") {
+  start_discovered();
+  auto uses = box("b", {{"login", {{"user", nullptr}}}});
+  uses["holes"] = Json::array({{{"pointer", "/login/user"}, {"parts", {{{"resource", "a"}, {"path", "id"}}}}}});
+  uses["on_drift"] = "absorb";
+  uses["protect"] = true;
+  REQUIRE(apply(stack({box("a"), uses}))["state"] == "complete");
+  edit("b", "login", "nobody");
+  discover();
+  CHECK(plan(stack({}, "destroy"))["mistakes_total"] == 1);
+  edit("b", "login", "somebody");
+  events();
+  discover();
+  CHECK(events("resource.drifted").size() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is absorbed of a part of what is referred to leaves all else as it was declared") {
+  start_discovered();
+  auto uses = box("b", {{"login", nullptr}});
+  uses["holes"] = Json::array({{{"pointer", "/login"}, {"parts", {{{"resource", "a"}, {"path", "login"}}}}}});
+  uses["on_drift"] = "absorb";
+  uses["protect"] = true;
+  REQUIRE(apply(stack({box("a", {{"login", {{"user", "u"}}}}), uses}))["state"] == "complete");
+  edit("b", "login", {{"user", "v"}});
+  discover();
+  CHECK(plan(stack({box("a", {{"login", {{"user", "u"}}}})}))["mistakes_total"] == 1);
+}
