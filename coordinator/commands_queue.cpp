@@ -1,6 +1,7 @@
 // Commands that wait for others of their stacks, and what those have changed when they begin.
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <unordered_map>
 
@@ -29,14 +30,18 @@ std::vector<CommandPlan::Other> Commands::overtaken(const Draft& draft, const st
                                                     const CommandPlan& made) const {
   std::vector<CommandPlan::Other> found;
   if (!busy(stacks)) return found;
-  std::set<std::pair<std::string, std::string>> own, declared;
+  std::set<std::array<std::string, 4>> own;
+  std::set<std::pair<std::string, std::string>> declared;
+  const auto object = [](const CommandStep& step) {  // another type, or target, takes another one
+    return std::array{step.stack, declared_name(step.name), step.type, step.target};
+  };
   for (const auto& step : made.steps) {
-    if (claims_anew(step)) own.emplace(step.stack, declared_name(step.name));
+    if (claims_anew(step)) own.insert(object(step));
   }
   for (const auto& step : draft.plan.steps) declared.emplace(step.stack, step.name);
   const auto leaves_alone = [&](const CommandStep& step) {
     const std::pair where(step.stack, declared_name(step.name));
-    if (std::ranges::count(stacks, step.stack) == 0 || own.contains(where)) return false;
+    if (std::ranges::count(stacks, step.stack) == 0 || own.contains(object(step))) return false;
     if (!draft.only.empty() && !draft.only.contains(where.second)) return false;
     return !draft.excluded.contains(where.second) && (draft.mode != ApplyMode::kPatch || declared.contains(where));
   };
@@ -116,7 +121,8 @@ std::vector<std::string> Commands::moved(const CommandPlan& plan) const {
     bool ours = false, taken = false;
     must(s_.store.of_stack(step.stack, step.name, [&](const ManagedView& view) {
       ours = ours || view.row == step.row;
-      taken = taken || (view.state != ResourceState::kMissing && !planned.contains(view.row));
+      const bool same = view.type == step.type && view.target == step.target;  // another goes
+      taken = taken || (same && view.state != ResourceState::kMissing && !planned.contains(view.row));
     }));
     const bool stays = step.action != StepAction::kDelete && step.action != StepAction::kUnchanged;
     if (stays && taken) said.push_back(where + " has been made or adopted meanwhile");

@@ -560,3 +560,33 @@ TEST_CASE_METHOD(CommandsFixture, "what has taken the id of a managed object is 
   CHECK(apply(stack({}, "destroy"))["state"] == "complete");
   CHECK(count() == 0);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what is declared as another type is made where nothing is to be deleted, too") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  auto other = box("a");
+  other["type"] = "NS::Item";
+  const auto ended = apply(stack({other}, "patch"));
+  CHECK(result_of(ended, "a") == "done");
+  CHECK(system.things["NS::Item"].size() == 1);
+  CHECK(count() == 1);
+  CHECK(plan(stack({other}, "patch"))["nothing"] == true);
+  CHECK(apply(stack({other}))["state"] == "complete");
+  CHECK(count() == 0);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a command makes of a name is not passed over by one that makes another type of it") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto first = begin(stack({box("a")}));
+  advance(Millis(200));
+  auto other = box("a");
+  other["type"] = "NS::Item";
+  const auto second = begin(stack({other}));
+  worker().on_go = {};
+  worker().release();
+  CHECK(end_of(first)["state"] == "complete");
+  CHECK(result_of(end_of(second), "a") == "blocked CONFLICT");
+  CHECK(apply(stack({other}))["state"] == "complete");
+  CHECK(count() == 0);
+}
