@@ -414,6 +414,37 @@ std::set<std::string> Commands::waits_for_values(const Plan& plan, const Declara
   return waiting;
 }
 
+/// Plans what can be put back: what is a mistake by now, and what needs that, is left out of the declaration. False:
+/// nothing is left.
+bool Commands::plan_put_back(Draft& draft) {
+  auto& [stack, resources] = draft.stacks.front();
+  for (;;) {
+    const auto is_gone = [&](const std::string& name) {
+      return std::ranges::find(resources, name, &DeclaredResource::name) == resources.end();
+    };
+    std::erase_if(draft.only, is_gone);
+    std::erase_if(draft.excluded, is_gone);
+    if (draft.only.empty()) return false;
+    plan(draft);
+    if (draft.mistakes.empty()) return true;
+    std::set<std::string> mistaken;
+    for (const auto& mistake : draft.mistakes) {
+      s_.log.warn("stack={} cannot be put back: {}: {}", stack, mistake.resource, mistake.message);
+      mistaken.insert(mistake.resource);
+    }
+    const auto goes = [&](const DeclaredResource& resource) {
+      const auto is_mistaken = [&](const std::string& name) { return mistaken.contains(name); };
+      if (!is_mistaken(resource.name) && std::ranges::none_of(resource.needs(), is_mistaken)) return false;
+      mistaken.insert(resource.name);
+      return true;
+    };
+    const auto count = resources.size();
+    while (std::erase_if(resources, goes) > 0) {
+    }
+    if (resources.size() == count) return false;
+  }
+}
+
 /// False: it cannot be planned yet.
 bool Commands::put_back(const std::string& stack, const std::set<std::string>& names) {
   if (queued_.size() >= kMaxQueued) return false;
@@ -432,14 +463,14 @@ bool Commands::put_back(const std::string& stack, const std::set<std::string>& n
   draft.mode = ApplyMode::kPatch;
   draft.only = names;
   draft.of_claims = true;
-  plan(draft);
+  if (!plan_put_back(draft)) return true;
   if (auto waiting = waits_for_values(draft.plan, draft.stacks.front()); !waiting.empty()) {
     for (const auto& name : waiting) {
       s_.log.warn("stack={} {} cannot be put back: it has a write-only value, which only the next apply knows", stack,
                   name);
     }
     draft.excluded = std::move(waiting);
-    plan(draft);
+    if (!plan_put_back(draft)) return true;
   }
   const auto excluded = draft.excluded.size();
   for (const auto& step : draft.plan.steps) {
@@ -447,16 +478,8 @@ bool Commands::put_back(const std::string& stack, const std::set<std::string>& n
     s_.log.warn("stack={} {} is not put back: {}; `muster apply` makes it anew", stack, step.name, step.reason);
     draft.excluded.insert(step.name);
   }
-  if (draft.excluded.size() > excluded) plan(draft);
-  const auto mistakes = draft.mistakes;
-  for (const auto& mistake : mistakes) {
-    s_.log.warn("stack={} cannot be put back: {}: {}", stack, mistake.resource, mistake.message);
-    draft.excluded.insert(mistake.resource);
-  }
-  if (!mistakes.empty()) plan(draft);  // the others can
-  const bool others_can = std::ranges::all_of(
-      draft.mistakes, [&](const PlanMistake& mistake) { return draft.excluded.contains(mistake.resource); });
-  if (others_can && !draft.plan.empty()) {
+  if (draft.excluded.size() > excluded && !plan_put_back(draft)) return true;
+  if (!draft.plan.empty()) {
     auto command = CommandPlan::of(draft.plan, [&](const PlanStep& step) -> const DeclaredResource& {
       return draft.stacks.front().resources[*step.declared];
     });

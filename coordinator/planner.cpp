@@ -511,7 +511,7 @@ class Planner {
   }
 
   /// A value that is known only when others are done: a change, unless it was declared by the same references before
-  /// and nothing that it refers to changes. Of an array that has one nothing was compared: as a whole it is what changes.
+  /// and nothing that it refers to changes. Of an array that has one nothing was compared: it changes as a whole.
   void unknown_value(Difference& difference, const TypeRules& rules, const DeclaredResource& resource,
                      const PlanningView::Known& known, const Json& declared, const std::string& pointer) {
     const auto hole = std::ranges::find(resource.holes, pointer, &Hole::pointer);

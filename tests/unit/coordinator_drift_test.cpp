@@ -487,3 +487,31 @@ TEST_CASE_METHOD(DriftFixture, "what is managed no more is judged by the filters
   CHECK(discover()["state"] == "complete");
   CHECK(listed("NS::Box").size() == 1);
 }
+
+TEST_CASE_METHOD(DriftFixture, "what has no target any more does not keep the rest of its stack from being put back") {
+  add_target("u");
+  start_discovered();
+  auto elsewhere = box("b");
+  elsewhere["target"] = "u";
+  REQUIRE(apply(stack({reverting(box("a", {{"size", 3}})), elsewhere}))["state"] == "complete");
+  crash();
+  config.targets.pop_back();
+  start();
+  finish_runs();
+  edit("a", "size", 9);
+  discover();
+  advance(Millis(3000));
+  CHECK(thing("a")["size"] == 3);
+}
+
+TEST_CASE_METHOD(DriftFixture, "what stands twice in a stack does not keep the rest of it from being put back") {
+  start_discovered();
+  REQUIRE(apply(stack({box("b"), reverting(box("a", {{"size", 3}}))}))["state"] == "complete");
+  auto other = box("b");
+  other["type"] = "NS::Item";
+  REQUIRE(apply(stack({other, reverting(box("a", {{"size", 3}}))}, "patch"))["state"] == "complete");
+  edit("a", "size", 9);
+  discover();
+  advance(Millis(3000));
+  CHECK(thing("a")["size"] == 3);
+}
