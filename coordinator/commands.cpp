@@ -414,6 +414,17 @@ std::set<std::string> Commands::waits_for_values(const Plan& plan, const Declara
   return waiting;
 }
 
+/// What is put back may need what has drifted, too, and is declared to be left like that.
+void Commands::leave_others(Draft& draft) {
+  for (auto& step : draft.plan.steps) {
+    const auto& resource = draft.stacks.front().resources[*step.declared];
+    if (step.action != StepAction::kUpdate || resource.on_drift == OnDrift::kRevert) continue;
+    step.action = StepAction::kUnchanged;
+    step.patch = "[]";
+    step.claim.clear();
+  }
+}
+
 /// Plans what can be put back: what is a mistake by now, and what needs that, is left out of the declaration. False:
 /// nothing is left.
 bool Commands::plan_put_back(Draft& draft) {
@@ -426,7 +437,10 @@ bool Commands::plan_put_back(Draft& draft) {
     std::erase_if(draft.excluded, is_gone);
     if (draft.only.empty()) return false;
     plan(draft);
-    if (draft.mistakes.empty()) return true;
+    if (draft.mistakes.empty()) {
+      leave_others(draft);
+      return true;
+    }
     std::set<std::string> mistaken;
     for (const auto& mistake : draft.mistakes) {
       s_.log.warn("stack={} cannot be put back: {}: {}", stack, mistake.resource, mistake.message);
@@ -474,7 +488,9 @@ bool Commands::put_back(const std::string& stack, const std::set<std::string>& n
   }
   const auto excluded = draft.excluded.size();
   for (const auto& step : draft.plan.steps) {
-    if (step.action != StepAction::kReplace) continue;  // nobody has asked for the end of what is there
+    const auto on_drift = draft.stacks.front().resources[*step.declared].on_drift;
+    const bool unasked = step.action == StepAction::kCreate && on_drift != OnDrift::kRevert;
+    if (step.action != StepAction::kReplace && !unasked) continue;  // nobody has asked for the end of what is there
     s_.log.warn("stack={} {} is not put back: {}; `muster apply` makes it anew", stack, step.name, step.reason);
     draft.excluded.insert(step.name);
   }

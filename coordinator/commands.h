@@ -118,6 +118,7 @@ class Commands {
   void add_reordered(const CommandPlan& plan, std::vector<std::string>& said) const;
   void revert(TimePoint now);
   std::set<std::string> waits_for_values(const Plan& plan, const Declaration& declaration);
+  static void leave_others(Draft& draft);
   [[nodiscard]] bool plan_put_back(Draft& draft);
   [[nodiscard]] bool put_back(const std::string& stack, const std::set<std::string>& names);
   CommandId new_id();

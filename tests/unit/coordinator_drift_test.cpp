@@ -515,3 +515,31 @@ TEST_CASE_METHOD(DriftFixture, "what stands twice in a stack does not keep the r
   advance(Millis(3000));
   CHECK(thing("a")["size"] == 3);
 }
+
+TEST_CASE_METHOD(DriftFixture, "what is put back leaves what it refers to as it is declared to be left") {
+  start_discovered();
+  auto other = box("b", {{"size", 3}});
+  other["on_drift"] = GENERATE("alert", "observe");
+  auto reverts = reverting(linked("a", "b"));
+  reverts["properties"]["size"] = 3;
+  REQUIRE(apply(stack({reverts, other}))["state"] == "complete");
+  edit("a", "size", 9);
+  edit("b", "size", 9);
+  discover();
+  advance(Millis(2000));
+  CHECK(thing("a")["size"] == 3);
+  CHECK(thing("b")["size"] == 9);
+}
+
+TEST_CASE_METHOD(DriftFixture, "what is put back makes nothing anew that nobody asked to have back") {
+  start_discovered();
+  auto reverts = reverting(linked("a", "b"));
+  reverts["properties"]["size"] = 3;
+  REQUIRE(apply(stack({reverts, box("b"), reverting(box("c", {{"size", 3}}))}))["state"] == "complete");
+  for (const auto* name : {"a", "c"}) edit(name, "size", 9);
+  system.remove("NS::Box", thing("b")["id"]);
+  discover();
+  advance(Millis(2000));
+  CHECK(thing("b").is_null());
+  CHECK(thing("c")["size"] == 3);
+}
