@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -115,6 +116,8 @@ class Execution {
 
   // execution_inputs.cpp: what a step works with
   RowId row_of(const Work& work);
+  void each_named(const std::string& stack, const std::string& name,
+                  const std::function<void(const ManagedView&)>& sink) const;
   /// Told as there, and not as gone since.
   [[nodiscard]] bool is_listed(RowId row) const;
   /// Finds the step's target and type, or why nothing can be done there.
@@ -202,6 +205,7 @@ class Execution {
   std::map<std::string, PropertyRule> rules_;       // by type
   std::map<std::string, UnreadProperties> unread_;  // likewise
   std::unordered_set<RowId> to_go_;                 // rows that steps delete, or make anew
+  std::unordered_set<RowId> deleted_;               // of these: the former
   TimePoint advanced_at_;
   TimePoint next_progress_;
   JsonText last_progress_;

@@ -15,10 +15,18 @@ using Json = nlohmann::json;
 /// Of what the step has made or changed already.
 RowId Execution::row_of(const Work& work) {
   RowId found = 0;
-  must(s_.store.of_stack(work.step.stack, work.step.name, [&](const ManagedView& row) {
-    if (row.type == work.step.type) found = row.row;
-  }));
+  each_named(work.step.stack, work.step.name, [&](const ManagedView& row) {
+    if (row.type == work.step.type && row.target == work.step.target) found = row.row;
+  });
   return found;
+}
+
+/// What of a stack has a name, but for what goes since another has it now.
+void Execution::each_named(const std::string& stack, const std::string& name,
+                           const std::function<void(const ManagedView&)>& sink) const {
+  must(s_.store.of_stack(stack, name, [&](const ManagedView& row) {
+    if (!deleted_.contains(row.row)) sink(row);
+  }));
 }
 
 bool Execution::is_listed(RowId row) const {
@@ -76,9 +84,9 @@ const PropertyRule& Execution::rules_of(const TypeDescriptor& type) {
 
 std::optional<Json> Execution::reference(const std::string& stack, const std::string& name, const std::string& path) {
   std::optional<Json> found;
-  must(s_.store.of_stack(stack, name, [&](const ManagedView& row) {
+  each_named(stack, name, [&](const ManagedView& row) {
     if (row.state != ResourceState::kMissing) found = value_at(Json::parse(row.properties), path);
-  }));
+  });
   return found;
 }
 
@@ -131,7 +139,7 @@ std::optional<Parent> Execution::parent_of(Work& work) {
   if (!step.resource || work.type->parent.empty()) return std::nullopt;
   std::optional<Parent> found;
   const auto take = [&](const std::string& name) {
-    must(s_.store.of_stack(step.stack, name, [&](const ManagedView& row) {
+    each_named(step.stack, name, [&](const ManagedView& row) {
       if (row.type != work.type->parent || row.target != step.target) return;
       work.parent = row.row;
       const auto properties = Json::parse(row.properties);
@@ -140,7 +148,7 @@ std::optional<Parent> Execution::parent_of(Work& work) {
         if (properties.contains(parameter.property)) parameters[parameter.name] = properties[parameter.property];
       }
       found = Parent{std::string(row.type), std::string(row.native_id), parameters.dump()};
-    }));
+    });
   };
   if (!step.resource->parent.empty()) {
     take(step.resource->parent);

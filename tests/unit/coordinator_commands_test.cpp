@@ -603,3 +603,15 @@ TEST_CASE_METHOD(CommandsFixture, "what is absorbed of a part of what is referre
   discover();
   CHECK(plan(stack({box("a", {{"login", {{"user", "u"}}}})}))["mistakes_total"] == 1);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "a reference is to what has the name now, and not to what is to go") {
+  manifest.types.at(1).parent.clear();
+  system.add("NS::Item", {.id = "item", .properties = R"({"id":"item","name":"x"})"});
+  start_discovered();
+  REQUIRE(apply(stack({box("x"), linked("b", "x")}))["state"] == "complete");
+  auto other = box("x");
+  other["type"] = "NS::Item";
+  const auto ended = apply(stack({other, linked("b", "x")}));
+  CHECK(ended["state"] == "complete");
+  CHECK(thing("b")["link"] == "item");
+}
