@@ -576,7 +576,8 @@ TEST_CASE_METHOD(CommandsFixture, "an array that refers to what is yet to be mad
   CHECK(plan(wanted)["nothing"] == true);
 }
 
-TEST_CASE_METHOD(CommandsFixture, "what is absorbed together with a reference in it leaves all else as it was declared") {
+TEST_CASE_METHOD(CommandsFixture,
+                 "what is absorbed together with a reference in it leaves all else as it was declared") {
   start_discovered();
   auto uses = box("b", {{"login", {{"user", nullptr}}}});
   uses["holes"] = Json::array({{{"pointer", "/login/user"}, {"parts", {{{"resource", "a"}, {"path", "id"}}}}}});
@@ -592,7 +593,8 @@ TEST_CASE_METHOD(CommandsFixture, "what is absorbed together with a reference in
   CHECK(events("resource.drifted").size() == 1);
 }
 
-TEST_CASE_METHOD(CommandsFixture, "what is absorbed of a part of what is referred to leaves all else as it was declared") {
+TEST_CASE_METHOD(CommandsFixture,
+                 "what is absorbed of a part of what is referred to leaves all else as it was declared") {
   start_discovered();
   auto uses = box("b", {{"login", nullptr}});
   uses["holes"] = Json::array({{{"pointer", "/login"}, {"parts", {{{"resource", "a"}, {"path", "login"}}}}}});

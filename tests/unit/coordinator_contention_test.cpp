@@ -575,7 +575,8 @@ TEST_CASE_METHOD(CommandsFixture, "what is declared as another type is made wher
   CHECK(count() == 0);
 }
 
-TEST_CASE_METHOD(CommandsFixture, "what a command makes of a name is not passed over by one that makes another type of it") {
+TEST_CASE_METHOD(CommandsFixture,
+                 "what a command makes of a name is not passed over by one that makes another type of it") {
   start_discovered();
   worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
   const auto first = begin(stack({box("a")}));

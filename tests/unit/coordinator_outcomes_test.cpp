@@ -601,11 +601,10 @@ TEST_CASE_METHOD(CommandsFixture,
   CHECK(count() == 1);
 }
 
-TEST_CASE_METHOD(CommandsFixture, "what nobody can read back is sent once where a change is answered without properties") {
+TEST_CASE_METHOD(CommandsFixture,
+                 "what nobody can read back is sent once where a change is answered without properties") {
   start_discovered();
-  const auto with = [](const char* pin) {
-    return stack({box("a", {{"login", {{"user", "u"}, {"pin", pin}}}})});
-  };
+  const auto with = [](const char* pin) { return stack({box("a", {{"login", {{"user", "u"}, {"pin", pin}}}})}); };
   REQUIRE(apply(with("1"))["state"] == "complete");
   worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
     static_cast<void>(system.change(job));
