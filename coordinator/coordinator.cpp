@@ -44,6 +44,11 @@ CoordinatorStatus new_status(const Clock& clock, Random& random) {
   return status;
 }
 
+/// Whoever asks could have an answer said where it may not speak itself: on the fleet's own subjects, or the server's.
+bool is_reserved(std::string_view reply, const std::string& prefix) {
+  return reply.starts_with(prefix + ".") || reply.starts_with("$");
+}
+
 }  // namespace
 
 /// Everything that is built from the store and can be built again.
@@ -135,6 +140,12 @@ void Coordinator::recover(const Error& error, TimePoint now) {
   log_->error("the store failed, everything since the last commit is taken back: {}", error.message);
   store_.rollback();
   effects_ = {};
+  for (const auto& message : std::exchange(inbox_, {})) {  // what came together with the message that failed
+    const auto route = routes_.find(message.subscription);
+    const bool asks = route != routes_.end() && route->second == &Coordinator::on_api && !message.reply.empty() &&
+                      !is_reserved(message.reply, config_.prefix);
+    if (asks && std::ranges::find(asked_, message.reply) == asked_.end()) asked_.emplace_back(message.reply);
+  }
   const auto answer = error_answer(errc_name(Errc::kStoreUnavailable),
                                    "the store failed, and nothing was done: " + error.message + "; try again", "store");
   for (const auto& reply : std::exchange(asked_, {})) effects_.at_once.push_back({reply, {}, answer, {}});
@@ -193,9 +204,7 @@ bool Coordinator::drain_inbox(TimePoint now) {
     inbox_.clear();
     const auto count = bus_.receive(inbox_, kReceiveAtOnce);
     for (const auto& message : inbox_) {
-      // Whoever asks could have an answer said where it may not speak itself: on the fleet's own subjects, or the
-      // server's.
-      if (message.reply.starts_with(config_.prefix + ".") || message.reply.starts_with("$")) {
+      if (is_reserved(message.reply, config_.prefix)) {
         complain(message, "it wants its answer on " + std::string(message.reply), now);
         continue;
       }

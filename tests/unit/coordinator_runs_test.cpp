@@ -433,6 +433,28 @@ TEST_CASE_METHOD(RunsFixture, "a request that cannot be stored is not answered a
   CHECK(discover()["state"] == "complete");
 }
 
+TEST_CASE_METHOD(RunsFixture, "requests that come together are all answered where the store fails at the first") {
+  auto owned = std::make_unique<test::FailingStore>(std::move(store));
+  auto& failing = *owned;
+  store = std::move(owned);
+  start_discovered();
+  failing.failing = true;
+  const auto asks = broker.connect("asks");
+  asks->subscribe_answers(asks->inbox() + ".>").value();
+  for (int i = 0; i < 3; ++i) {
+    asks->publish({Subjects(config.prefix).api("discover"),
+                   asks->inbox() + ".answer" + std::to_string(i),
+                   R"({"api":1})",
+                   {}})
+        .value();
+  }
+  settle();
+  std::vector<Message> said;
+  asks->receive(said, 10);
+  CHECK(said.size() == 3);
+  for (const auto& answer : said) CHECK(Json::parse(answer.data)["error"]["code"] == "STORE_UNAVAILABLE");
+}
+
 TEST_CASE_METHOD(RunsFixture, "what waits for a commit that fails is not said after another that does not") {
   auto owned = std::make_unique<test::FailingStore>(std::move(store));
   auto& failing = *owned;
