@@ -147,6 +147,7 @@ Result<ResourceQuery> resource_query(ApiRequest& request, Store& store) {
   query.text = request.text("text");
   query.target = request.text("target");
   query.type = request.text("type");
+  query.stack = request.text("stack");
   query.managed = request.flag("managed");
   query.drifted_only = request.flag("drifted").value_or(false);
   query.limit = request.number("limit", 1000, 1, 100'000);

@@ -321,11 +321,12 @@ Result<void> SqliteStore::query(const ResourceQuery& query, const std::function<
   }
   std::vector<sqlite::Rows> cursors;
   if (chosen.empty() || chosen.size() > kMaxCursors || states >= bit(kFirstLeft)) {
-    cursors.push_back(
-        select(sql::query_all, query.after, states, managed, query.drifted_only, text, query.target, query.type));
+    cursors.push_back(select(sql::query_all, query.after, states, managed, query.drifted_only, text, query.stack,
+                             query.target, query.type));
   } else {
     for (const RowId scan : chosen) {
-      cursors.push_back(select(sql::query_scan, query.after, states, managed, query.drifted_only, text, scan));
+      cursors.push_back(
+          select(sql::query_scan, query.after, states, managed, query.drifted_only, text, query.stack, scan));
     }
   }
   return merge(cursors, query.limit, fleet_mark_, sink);

@@ -1,9 +1,13 @@
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <ostream>
 
 #include "coordinator/cli/verbs.h"
+#include "coordinator/config.h"
+#include "coordinator/event_log.h"
 
 namespace muster::cli {
 namespace {
@@ -101,6 +105,16 @@ Result<void> follow(Client& client, EventFeed& feed, const EventsOptions& option
 
 bool matches_event_type(const std::string& pattern, const std::string& type) {
   return fnmatch(pattern.c_str(), type.c_str(), 0) == 0 || fnmatch(("muster." + pattern).c_str(), type.c_str(), 0) == 0;
+}
+
+Result<std::string> time_before(std::string_view text, WallTime now) {
+  if (const auto ago = parse_duration(text)) {
+    return rfc3339(now - std::min(*ago, std::chrono::duration_cast<Millis>(now.time_since_epoch())));
+  }
+  if (const auto time = parse_rfc3339(text); !time) {
+    return Error{time.error().code, time.error().message + ", and no duration like 10m", {}, 0};
+  }
+  return std::string(text);
 }
 
 int events(Client& client, Screen& screen, const EventsOptions& options, const Interrupted& interrupted) {

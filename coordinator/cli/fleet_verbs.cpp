@@ -33,13 +33,20 @@ class Interrupts {
 
 using FleetAction = std::function<int(Client&, Screen&)>;
 
-/// What is wrong with it; empty: nothing.
-std::string not_a_time(const std::string& text) {
-  const auto time = parse_rfc3339(text);
-  return time ? std::string() : time.error().message;
+/// Makes it a time. What is wrong with it; empty: nothing.
+std::string make_time(std::string& text) {
+  auto time = time_before(text, SystemClock().wall());
+  if (!time) return time.error().message;
+  text = std::move(*time);
+  return {};
 }
 
-const CLI::Validator kTime(not_a_time, "");
+const CLI::Validator kTime(make_time, "");
+const CLI::Validator kTimeOrSequence(
+    [](std::string& text) {
+      return text.find_first_not_of("0123456789") == std::string::npos ? std::string() : make_time(text);
+    },
+    "");
 
 std::string not_a_stack(const std::string& text) {
   return valid_namespace(text) ? std::string() : "'" + text + "' is no name: letters, digits, `_` and `-`, at most 64";
@@ -74,6 +81,7 @@ void declare_inventory(CommandLine& line) {
         verb.add_option("query", options->text, "part of the label or native id, in any case");
         verb.add_option("--target", options->target, "only of this target")->type_name("T");
         verb.add_option("--type", options->type, "only of this type")->type_name("TYPE");
+        verb.add_option("--stack", options->stack, "only what this stack declares")->type_name("NAME");
         CLI::Option* const managed = verb.add_flag_callback(
             "--managed", [options] { options->managed = true; }, "only declared ones");
         verb.add_flag_callback(
@@ -86,21 +94,22 @@ void declare_inventory(CommandLine& line) {
         verb.add_option("--limit", options->limit, "at most so many")->check(kAtLeastOne)->type_name("N");
         return with_fleet([options](Client& client, Screen& screen) { return resources(client, screen, *options); });
       });
-  line.verb(
-      line.app, "resource", "show one resource", "muster resource etc/FS::File//etc/hostname --history",
-      [](CLI::App& verb) {
-        struct Options {
-          std::string which, at;
-          bool history = false;
-        };
-        const auto options = std::make_shared<Options>();
-        verb.add_option("id", options->which, "ID, or TARGET/TYPE/NATIVE-ID")->required();
-        verb.add_flag("--history", options->history, "with all its changes");
-        verb.add_option("--at", options->at, "as it was at that time (RFC 3339)")->check(kTime)->type_name("TIME");
-        return with_fleet([options](Client& client, Screen& screen) {
-          return resource(client, screen, options->which, options->history, options->at);
-        });
-      });
+  line.verb(line.app, "resource", "show one resource", "muster resource etc/FS::File//etc/hostname --history",
+            [](CLI::App& verb) {
+              struct Options {
+                std::string which, at;
+                bool history = false;
+              };
+              const auto options = std::make_shared<Options>();
+              verb.add_option("id", options->which, "ID, or TARGET/TYPE/NATIVE-ID")->required();
+              verb.add_flag("--history", options->history, "with all its changes");
+              verb.add_option("--at", options->at, "as it was at that time (RFC 3339), or so long ago (10m)")
+                  ->transform(kTime)
+                  ->type_name("TIME");
+              return with_fleet([options](Client& client, Screen& screen) {
+                return resource(client, screen, options->which, options->history, options->at);
+              });
+            });
 }
 
 void declare_runs(CommandLine& line) {
@@ -132,11 +141,8 @@ void declare_runs(CommandLine& line) {
   });
   line.verb(line.app, "events", "show the event log", "muster events --follow --type 'resource.*'", [](CLI::App& verb) {
     const auto options = std::make_shared<EventsOptions>();
-    verb.add_option("--since", options->since, "a time (RFC 3339) or sequence number")
-        ->check([](const std::string& text) {
-          const bool number = text.find_first_not_of("0123456789") == std::string::npos;
-          return number ? std::string() : not_a_time(text);
-        })
+    verb.add_option("--since", options->since, "a time (RFC 3339), how long ago (10m), or a sequence number")
+        ->transform(kTimeOrSequence)
         ->type_name("TIME|SEQ");
     verb.add_option("--type", options->type, "only types like this pattern")->type_name("GLOB");
     verb.add_option("--limit", options->limit, "at most so many")->check(kAtLeastOne)->type_name("N");

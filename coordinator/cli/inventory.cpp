@@ -83,18 +83,17 @@ int resources(Client& client, Screen& screen, const ResourcesOptions& options) {
   given("text", options.text);
   given("target", options.target);
   given("type", options.type);
+  given("stack", options.stack);
   given("state", options.state);
   if (options.managed) request["managed"] = *options.managed;
   if (options.drifted) request["drifted"] = true;
   const bool filtered = !request.empty();
   if (options.limit > 0) request["limit"] = std::min(options.limit, kPage);
-  ListWriter list(screen,
-                  {column("ID", "id"),
-                   column("TARGET", "target"),
-                   column("TYPE", "type"),
-                   column("NATIVE ID", "native_id"),
-                   {"LABEL", other_label},
-                   {"STATE", state_text}},
+  std::vector<Column> columns{column("ID", "id"),     column("TARGET", "target"),
+                              column("TYPE", "type"), column("NATIVE ID", "native_id"),
+                              {"LABEL", other_label}, {"STATE", state_text}};
+  if (options.managed.value_or(false)) columns.push_back(column("STACK", "stack"));
+  ListWriter list(screen, std::move(columns),
                   filtered ? "no resource matches" : "no resources yet: `muster discover --wait` takes an inventory");
   std::uint64_t left = options.limit;
   bool writable = true;

@@ -17,7 +17,7 @@ using Interrupted = std::function<bool()>;
 
 // inventory.cpp
 struct ResourcesOptions {
-  std::string text, target, type, state;
+  std::string text, target, type, stack, state;
   std::optional<bool> managed;
   bool drifted = false;
   std::uint64_t limit = 0;  // 0: all
@@ -65,6 +65,8 @@ struct EventsOptions {
 int events(Client& client, Screen& screen, const EventsOptions& options, const Interrupted& interrupted);
 /// Whether a CloudEvents type (`muster.resource.changed`) matches a shell pattern, given with or without `muster.`.
 bool matches_event_type(const std::string& pattern, const std::string& type);
+/// `text` as an RFC 3339 time, where it is one or a duration: how long before `now` (the epoch at the earliest).
+Result<std::string> time_before(std::string_view text, WallTime now);
 
 /// Reports an error on `err` and returns its exit status.
 int report(Screen& screen, const Error& error);

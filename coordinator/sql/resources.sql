@@ -18,20 +18,21 @@ LEFT JOIN scans ps ON ps.row = p.scan;
 -- name: select_resource
 SELECT * FROM resource WHERE row = ?1;
 
--- `?1` after, `?2` bit set of states, `?3` managed (-1: any), `?4` drifted only, `?5` text in lower case, `?6` target
+-- `?1` after, `?2` bit set of states, `?3` managed (-1: any), `?4` drifted only, `?5` text in lower case, `?6` stack,
+-- `?7` target, `?8` type
 -- name: query_all
 SELECT * FROM resource
 WHERE row > ?1 AND (?2 >> state) & 1 AND (?3 < 0 OR managed = ?3) AND (NOT ?4 OR drifted)
   AND (?5 = '' OR instr(lower(label), ?5) OR instr(lower(native_id), ?5))
-  AND (?6 = '' OR target = ?6) AND (?7 = '' OR type = ?7)
+  AND (?6 = '' OR stack = ?6) AND (?7 = '' OR target = ?7) AND (?8 = '' OR type = ?8)
 ORDER BY row;
 
--- As query_all, for states that are listed; `?6` scan
+-- As query_all, for states that are listed; `?7` scan
 -- name: query_scan
 SELECT * FROM resource
 WHERE row > ?1 AND (?2 >> state) & 1 AND (?3 < 0 OR managed = ?3) AND (NOT ?4 OR drifted)
   AND (?5 = '' OR instr(lower(label), ?5) OR instr(lower(native_id), ?5))
-  AND scan = ?6 AND own_state < 3
+  AND (?6 = '' OR stack = ?6) AND scan = ?7 AND own_state < 3
 ORDER BY row;
 
 -- `?1` scan

@@ -46,12 +46,11 @@ TEST_CASE("a list goes on from page to page, its items as the coordinator wrote 
   client.answer("resources", list_of({first}, "\"c1\""));
   client.answer("resources", list_of({R"({"id":"2"})"}));
   TestScreen test(Format::kNdjson);
-  CHECK(resources(client, test.screen, {"ngi", "etc", "FS::File", "stale", true, true, 0}) == 0);
+  CHECK(resources(client, test.screen, {"ngi", "etc", "FS::File", "shop", "stale", true, true, 0}) == 0);
   CHECK(test.out.str() == first + "\n{\"id\":\"2\"}\n");
   REQUIRE(client.requests.size() == 2);
-  CHECK(
-      client.requests[0].body ==
-      Json::parse(R"({"text":"ngi","target":"etc","type":"FS::File","state":"stale","managed":true,"drifted":true})"));
+  CHECK(client.requests[0].body == Json::parse(R"({"text":"ngi","target":"etc","type":"FS::File","stack":"shop",
+      "state":"stale","managed":true,"drifted":true})"));
   CHECK(client.requests[1].body["cursor"] == "c1");
 }
 
@@ -385,6 +384,15 @@ TEST_CASE("event types match shell patterns with or without the leading word") {
   CHECK(matches_event_type("muster.*", "muster.run.started"));
   CHECK_FALSE(matches_event_type("resource.*", "muster.run.started"));
   CHECK_FALSE(matches_event_type("resource", "muster.resource.changed"));
+}
+
+TEST_CASE("a time may be said as how long ago it was") {
+  const WallTime now{std::chrono::seconds(1'900'000'000)};
+  CHECK(time_before("2026-01-31T08:15:30Z", now).value() == "2026-01-31T08:15:30Z");
+  CHECK(time_before("90s", now).value() == "2030-03-17T17:45:10.000Z");
+  CHECK(time_before("1000y", now).error().message ==
+        "'1000y' is no RFC 3339 time like 2026-01-31T08:15:30Z, and no duration like 10m");
+  CHECK(time_before("100000000d", now).value() == "1970-01-01T00:00:00.000Z");
 }
 
 TEST_CASE("events that are followed come once each, in order, whatever the bus does") {

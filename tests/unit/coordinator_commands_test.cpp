@@ -10,6 +10,24 @@ using namespace nlohmann::literals;
 using Strings = std::vector<std::string>;
 using Catch::Contains;
 
+TEST_CASE_METHOD(CommandsFixture, "resources are chosen by the stack that declares them") {
+  system.add("NS::Box", {.id = "found"});
+  start_discovered();
+  apply(stack({box("a"), box("b")}));
+  auto other = stack({box("c")});
+  other["stacks"][0]["stack"] = "other";
+  apply(other);
+  const auto declared_by = [&](const Json& query) {
+    Strings names;
+    const auto listed = api("resources", query);
+    for (const auto& item : listed["items"]) names.push_back(item["properties"]["name"]);
+    return names;
+  };
+  CHECK(declared_by({{"stack", "shop"}}) == Strings{"a", "b"});
+  CHECK(declared_by({{"stack", "other"}, {"type", "NS::Box"}}) == Strings{"c"});
+  CHECK(declared_by({{"stack", "none"}}).empty());
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what waits for a worker says so, and is not begun once it is cancelled") {
   add_target("far").pool = "elsewhere";
   start_discovered();
