@@ -144,7 +144,7 @@ struct HistoryEntry {
 };
 
 struct ResourceQuery {
-  std::string text;          // substring of label or native id, case-insensitive
+  std::string text;                 // substring of label or native id, case-insensitive
   std::string target, type, stack;  // names; empty: any
   std::optional<bool> managed;
   bool drifted_only = false;
