@@ -156,7 +156,9 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
     auto parsed = type == nullptr ? Result<PropertyRule>(PropertyRule{}) : property_rules(type->schema);
     if (first && parsed) it->second = std::move(*parsed);
     const auto& stack = draft.stacks[draft.stack_of[static_cast<std::size_t>(&step - draft.plan.steps.data())]];
-    return shown_patch(step, step.declared ? &stack.resources[*step.declared] : nullptr, it->second);
+    const auto known = step.row == 0 ? std::nullopt : must(p_.store.one(step.row));
+    return shown_patch(step, step.declared ? &stack.resources[*step.declared] : nullptr,
+                       known ? JsonText(known->properties) : JsonText(), it->second);
   };
   std::string steps;
   std::size_t next = *from;

@@ -9,6 +9,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t kMaxWas = 1024;  // bytes of a value that is shown beside what takes its place
+
 Json addition(const std::string& path, Json value) {
   return {{"op", "add"}, {"path", path}, {"value", std::move(value)}};
 }
@@ -27,9 +29,27 @@ Json additions(const DeclaredResource& declared, const PropertyRule& rules) {
   return patch;
 }
 
+/// Says of each change what it finds: paths in arrays are those that the changes before it leave.
+void add_what_was(Json& patch, const JsonText& there) {
+  auto document = Json::parse(there, nullptr, false);
+  for (auto& change : patch) {
+    const Json::json_pointer path(change.at("path").get_ref<const std::string&>());
+    const auto once = Json::array({change});
+    if (change.at("op") != "add" && document.contains(path)) {
+      if (const auto& was = document.at(path); was.dump().size() <= kMaxWas) change["was"] = was;
+    }
+    try {
+      document.patch_inplace(once);
+    } catch (const Json::exception&) {  // it has changed since: what the others find is not known
+      return;
+    }
+  }
+}
+
 }  // namespace
 
-Json shown_patch(const PlanStep& step, const DeclaredResource* declared, const PropertyRule& rules) {
+Json shown_patch(const PlanStep& step, const DeclaredResource* declared, const JsonText& there,
+                 const PropertyRule& rules) {
   auto patch =
       step.action == StepAction::kCreate && declared != nullptr ? additions(*declared, rules) : Json::parse(step.patch);
   for (auto& change : patch) {
@@ -43,6 +63,7 @@ Json shown_patch(const PlanStep& step, const DeclaredResource* declared, const P
       change["hidden"] = true;
     }
   }
+  if (!there.empty()) add_what_was(patch, there);
   return patch;
 }
 

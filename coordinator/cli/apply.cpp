@@ -220,6 +220,7 @@ void show_plan(Screen& screen, std::ostream& out, const Json& plan) {
     for (const Json& change : step.value("patch", Json::array())) {
       out << "      " << field(change, "op") << " " << escape(field(change, "path"));
       if (change.contains("value")) out << " = " << value_of(change);
+      if (change.contains("was")) out << " (was " << short_value(change.at("was")) << ")";
       out << '\n';
     }
   }

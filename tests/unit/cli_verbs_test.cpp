@@ -278,6 +278,30 @@ TEST_CASE("an apply names what is too large for a message") {
         "muster: z/b declares too much for one message: 9 bytes, the bus takes 8; raise max_payload of nats-server\n");
 }
 
+TEST_CASE("a plan shows what is there beside what takes its place") {
+  const test::Scratch scratch;
+  const auto file = (scratch.path / "s.yaml").string();
+  std::ofstream(file) << "stack: s\nresources:\n  - {name: f, type: FS::File, target: t, properties: {path: /f}}\n";
+  ApplyOptions options;
+  options.files = {file};
+  options.plan_only = true;
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");
+  client.answer("plan", R"({"draft":"D","summary":{"update":1},"nothing":false,"mistakes":[],"unchecked":[],"steps":[{
+      "action":"update","stack":"s","name":"f","target":"t","type":"FS::File","native_id":"/f","reason":"","patch":[
+      {"op":"replace","path":"/mode","value":"0755","was":"0777"},{"op":"remove","path":"/old","was":[1]},
+      {"op":"add","path":"/gid","value":0}]}],"next":null,"behind":[]})");
+  CHECK(apply(
+            client, test.screen, options, [](const std::string&) { return std::optional<bool>(); }, kNever) == 0);
+  CHECK(test.out.str() == R"(~ update s/f  FS::File on t  /f
+      replace /mode = "0755" (was "0777")
+      remove /old (was [1])
+      add /gid = 0
+plan: 1 to update
+)");
+}
+
 TEST_CASE("an apply shows what becomes of targets, and asks first") {
   const test::Scratch scratch;
   const auto file = (scratch.path / "z.yaml").string();
