@@ -143,10 +143,11 @@ Outcome JobRunner::run(const Job& job, const Permit& permit, TimePoint now) {
   auto config = config_of(job.target, now);
   if (!config) return {std::move(config.error()), 0};
   if (is_mutation(job.operation)) return run_mutation(job, **config, permit, now);
-  return call(job, **config, (*config)->redactor, permit);
+  return call(job, **config, (*config)->redactor, permit, known_of(job));
 }
 
-Outcome JobRunner::call(const Job& job, const Config& config, const Redactor& redactor, const Permit& permit) const {
+Outcome JobRunner::call(const Job& job, const Config& config, const Redactor& redactor, const Permit& permit,
+                        std::string_view known) const {
   RunningContext context(job, permit.stop, permit.deadline, redactor, *log_);
   const TimePoint until = clock_.now() + kPagesWithin;
   const auto run = [&](const Job& what) {
@@ -159,7 +160,7 @@ Outcome JobRunner::call(const Job& job, const Config& config, const Redactor& re
     add_pages(
         job, outcome, [&] { return clock_.now() < until && !permit.stop.stop_requested(); }, run);
   }
-  redactor.redact(outcome.result, known_of(job));
+  redactor.redact(outcome.result, known);
   fit_bounds(outcome.result);
   return outcome;
 }
@@ -178,7 +179,7 @@ Outcome JobRunner::run_mutation(const Job& job, const Config& config, const Perm
     journal.remove(job.token);
     return {refused("the lease ended before the change was begun"), 0};
   }
-  Outcome outcome = call(filled->job, config, filled->redactor, permit);
+  Outcome outcome = call(filled->job, config, filled->redactor, permit, known_of(job));
   auto* error = std::get_if<Error>(&outcome.result);
   if (error != nullptr && error->code == Errc::kCancelled && permit.stop.stop_requested()) error->code = *permit.why;
   if (auto kept = journal.finish(job.token, encode(reply_of(job, worker_, outcome))); !kept) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <spdlog/fwd.h>
@@ -64,7 +65,9 @@ class JobRunner {
 
   Result<std::shared_ptr<const Config>> config_of(const Target& target, TimePoint now);
   Result<Filled> fill(const Job& job, const Redactor& redactor, TimePoint now);
-  Outcome call(const Job& job, const Config& config, const Redactor& redactor, const Permit& permit) const;
+  /// `known`   what was said on the bus of the names in `job`, which may have its secrets filled in
+  Outcome call(const Job& job, const Config& config, const Redactor& redactor, const Permit& permit,
+               std::string_view known) const;
   Outcome run_mutation(const Job& job, const Config& config, const Permit& permit, TimePoint now);
 
   const Plugin& plugin_;
