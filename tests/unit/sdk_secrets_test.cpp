@@ -143,6 +143,21 @@ TEST_CASE("text is redacted, longest secret first, short ones not at all") {
   CHECK(text == "bytes ***!");
 }
 
+TEST_CASE("a secret is redacted as URLs, headers and JSON encoders have it") {
+  const auto redacted = [](const std::string& secret, std::string text) {
+    Redactor({secret}).redact(text);
+    return text;
+  };
+  CHECK(redacted("p@ss/w\u00f6rd", "GET /?token=p%40ss%2Fw%C3%B6rd&x") == "GET /?token=***&x");
+  CHECK(redacted("p\u00e4ss", R"(refused: {"password":"p\u00e4ss"})") == R"(refused: {"password":"***"})");
+  // Authorization: Basic, of `user`, `user1` and `user12` with that password: what is encoded along with the characters
+  // beside it stays, and tells little.
+  CHECK(redacted("s3cretPass", "Basic dXNlcjpzM2NyZXRQYXNz") == "Basic dXNlcjp***");
+  CHECK(redacted("s3cretPass", "Basic dXNlcjE6czNjcmV0UGFzcw==") == "Basic dXNlcjE6***w==");
+  CHECK(redacted("s3cretPass", "Basic dXNlcjEyOnMzY3JldFBhc3M=") == "Basic dXNlcjEyOn***M=");
+  CHECK(redacted("\u00fb\u00ff\u00fe??>", "Bearer w7vDv8O-Pz8-") == "Bearer ***");
+}
+
 TEST_CASE("JSON is redacted as values, however they are escaped, and stays JSON") {
   const auto redacted = [](const std::string& secret, JsonText json) {
     Redactor({secret}).redact_json(json);

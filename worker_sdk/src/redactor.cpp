@@ -1,4 +1,8 @@
+#include <sodium.h>
+
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "schema/utf8.h"
 #include "secrets.h"
@@ -11,9 +15,47 @@ constexpr std::string_view kMask = "***";
 constexpr int kMaxQuoted = 2;
 
 /// What stands between the quotes of a JSON string.
-std::string quoted_json(const std::string& text) {
-  const std::string json = Json(text).dump();
+std::string quoted_json(const std::string& text, bool ascii_only = false) {
+  const std::string json = Json(text).dump(-1, ' ', ascii_only);
   return json.substr(1, json.size() - 2);
+}
+
+/// As RFC 3986 has it in a query.
+std::string in_url(const std::string& text) {
+  constexpr std::string_view kHex = "0123456789ABCDEF", kPlain = "-._~";
+  std::string url;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    if (alnum || kPlain.find(c) != std::string_view::npos) {
+      url += c;
+    } else {
+      url += {'%', kHex[byte >> 4U], kHex[byte & 0xFU]};
+    }
+  }
+  return url;
+}
+
+/// The characters that a text has in base64 whatever is encoded before and behind it, such as the user's name of HTTP's
+/// basic authentication: one form for each place that it can have in a group of three bytes, of both alphabets. Short
+/// ones could stand anywhere.
+std::vector<std::string> in_base64(const std::string& text) {
+  constexpr std::size_t kMinLetters = 6;
+  constexpr std::array<std::size_t, 3> kFirst{0, 2, 3};  // letter that holds nothing of the bytes before
+  std::vector<std::string> forms;
+  for (const int variant : {sodium_base64_VARIANT_ORIGINAL_NO_PADDING, sodium_base64_VARIANT_URLSAFE_NO_PADDING}) {
+    for (std::size_t before = 0; before < kFirst.size(); ++before) {
+      const std::string bytes = std::string(before, '\0') + text;
+      std::string letters(sodium_base64_encoded_len(bytes.size(), variant), '\0');
+      sodium_bin2base64(letters.data(), letters.size(), reinterpret_cast<const unsigned char*>(bytes.data()),
+                        bytes.size(), variant);
+      const std::size_t whole = bytes.size() * 8 / 6;
+      if (whole >= kFirst[before] + kMinLetters) {
+        forms.push_back(letters.substr(kFirst[before], whole - kFirst[before]));
+      }
+    }
+  }
+  return forms;
 }
 
 }  // namespace
@@ -21,10 +63,14 @@ std::string quoted_json(const std::string& text) {
 Redactor::Redactor(const std::vector<std::string>& secrets) {
   for (const std::string& secret : secrets) {
     if (secret.size() < kMinBytes) continue;
-    // Whatever leaves is UTF-8, some of it percent-encoded to be so; and messages like to quote JSON, some of it twice.
+    // Whatever leaves is UTF-8, some of it percent-encoded to be so; and messages like to quote JSON, some of it twice,
+    // and requests that were refused.
     std::string form = percent_encode(secret);
     if (form != secret) needles_.push_back(form);
     if (valid_utf8(secret)) needles_.push_back(form = secret);
+    needles_.push_back(in_url(secret));
+    needles_.push_back(quoted_json(form, true));
+    for (std::string& encoded : in_base64(secret)) needles_.push_back(std::move(encoded));
     for (int quoted = 0; quoted < kMaxQuoted; ++quoted) {
       form = quoted_json(form);
       needles_.push_back(form);
