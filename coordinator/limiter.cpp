@@ -13,7 +13,8 @@ double seconds(TimePoint::duration d) {
 }
 
 constexpr double kSlowest = 0.1;            // calls per second: a throttled target is still asked now and then
-constexpr Millis kLongestPause{3'600'000};  // whatever a provider asks for
+constexpr Millis kLongestPause{3'600'000};  // whatever a provider asks for, or a worker says that a job has cost
+constexpr Seconds kAges{1e9};               // as far as it is reckoned when a bucket that hardly fills is full
 
 }  // namespace
 
@@ -51,8 +52,8 @@ TimePoint Limiter::ready_at(const std::string& ns, const TargetId& target, TimeP
   refill(bucket, now);
   if (bucket.not_before > now) return bucket.not_before;
   if (bucket.rate <= 0 || bucket.tokens >= 1) return now;
-  const auto wait = std::chrono::duration_cast<TimePoint::duration>(Seconds((1 - bucket.tokens) / bucket.rate));
-  return now + std::max<TimePoint::duration>(wait, Millis(1));
+  const auto wait = std::min(Seconds((1 - bucket.tokens) / bucket.rate), kAges);
+  return now + std::max<TimePoint::duration>(std::chrono::duration_cast<TimePoint::duration>(wait), Millis(1));
 }
 
 bool Limiter::limits(const std::string& ns, const TargetId& target) {
@@ -70,7 +71,7 @@ Limiter::Bucket* Limiter::find(const std::string& ns, const TargetId& target) {
 void Limiter::charge(const std::string& ns, const TargetId& target, double calls, TimePoint now) {
   auto& bucket = buckets_[ns][target];
   refill(bucket, now);
-  if (bucket.rate > 0) bucket.tokens -= calls;
+  if (bucket.rate > 0) bucket.tokens = std::max(bucket.tokens - calls, -bucket.rate * seconds(kLongestPause));
   count(bucket, calls, now);
 }
 

@@ -77,6 +77,24 @@ TEST_CASE_METHOD(Bucket, "calls that are known only afterwards are paid for by w
   CHECK(ready());
 }
 
+TEST_CASE_METHOD(Bucket, "a job that says it cost more calls than an hour allows holds its target up for an hour") {
+  rate(10);
+  charge(4'294'967'294.0);  // a plugin that has counted below zero
+  CHECK_FALSE(ready());
+  const auto at = limiter.ready_at("NS", target, clock.now());
+  CHECK(at > clock.now() + std::chrono::minutes(59));
+  CHECK(at < clock.now() + std::chrono::minutes(61));
+  clock.set(at);
+  CHECK(ready());
+}
+
+TEST_CASE_METHOD(Bucket, "a rate of a call in many years is one") {
+  rate(1e-12);
+  CHECK(ready());
+  charge();
+  CHECK(limiter.ready_at("NS", target, clock.now()) > clock.now() + std::chrono::hours(24 * 365));
+}
+
 TEST_CASE_METHOD(Bucket, "a target is limited by a rate, or by what it has learnt") {
   CHECK_FALSE(limiter.limits("NS", target));
   charge();
