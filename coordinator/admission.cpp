@@ -120,6 +120,8 @@ void Admission::on_manifest(const std::string& hash, const Bytes& encoded, TimeP
       reject(one.announcement, one.reply, {"MANIFEST", *fault, true}, effects);
     } else if (ns != one.announcement.ns) {
       reject(one.announcement, one.reply, {"MANIFEST", "the manifest is of namespace " + ns, true}, effects);
+    } else if (const auto rejection = registry_.judge(one.announcement, store_.fleet())) {  // others came meanwhile
+      reject(one.announcement, one.reply, *rejection, effects);
     } else {
       accept(one.announcement, one.reply, now, effects);
     }

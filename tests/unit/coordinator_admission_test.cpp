@@ -223,6 +223,32 @@ TEST_CASE_METHOD(AdmissionFixture, "who announces the hash of another's manifest
   CHECK_FALSE(liar.accepted());
 }
 
+TEST_CASE_METHOD(AdmissionFixture, "a manifest that comes late lets nobody in who could not come by then") {
+  start();
+  auto& late = add_silent_worker("w1");
+  late.alive = false;
+  const auto hears = broker.connect("hears");
+  hears->subscribe(Subjects(config.prefix).worker_control("NS", WorkerId("w1"))).value();
+  late.announce();
+  settle();
+  std::vector<Message> heard;
+  hears->receive(heard, 10);
+  REQUIRE(heard.size() == 1);
+  auto& other = add_silent_worker("w1", "OTHER");  // the id is its by now
+  other.announce();
+  settle();
+  REQUIRE(other.accepted());
+
+  const std::string reply(heard[0].reply);
+  Job asked;
+  asked.fleet = store->fleet();
+  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  late.alive = true;
+  late.send_reply(asked, reply, ManifestBytes{late.manifest_bytes});
+  CHECK(rejection_of(late).code == "NAMESPACE");
+  CHECK(api("workers")["items"].at(0)["namespace"] == "OTHER");
+}
+
 TEST_CASE_METHOD(AdmissionFixture, "a coordinator calls the roll when it starts") {
   auto& worker = add_worker("w1");
   settle();
