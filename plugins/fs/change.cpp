@@ -22,6 +22,7 @@ namespace muster::fs {
 namespace {
 
 constexpr const char* kMark = "user.muster.key";
+constexpr const char* kLinkInDraft = "link";
 constexpr std::time_t kAbandonedAfter = 600;  // seconds; no draft is worked on for so long
 constexpr std::time_t kLockedWithin = 5;      // seconds; one that nobody has locked then is nobody's
 constexpr std::chrono::hours kSweepInterval{1};
@@ -48,6 +49,7 @@ class Draft {
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
   ~Draft() {
+    if (linked_) unlinkat(fd_.get(), kLinkInDraft, 0);
     if (named_) unlinkat(parent_.fd.get(), name_.c_str(), directory_ ? AT_REMOVEDIR : 0);
   }
 
@@ -75,11 +77,13 @@ class Draft {
     return {};
   }
 
+  /// In a directory, as nobody can hold a link.
   Result<void> make_link(const std::string& target, const Attributes& attributes) {
-    if (symlinkat(target.c_str(), parent_.fd.get(), name_.c_str()) != 0) return from_errno(errno, "symlink");
-    named_ = true;
+    if (auto made = make_directory(); !made) return made;
+    if (symlinkat(target.c_str(), fd_.get(), kLinkInDraft) != 0) return from_errno(errno, "symlink");
+    linked_ = true;
     if (!attributes.uid && !attributes.gid) return {};
-    if (fchownat(parent_.fd.get(), name_.c_str(), uid_of(attributes), gid_of(attributes), AT_SYMLINK_NOFOLLOW) != 0)
+    if (fchownat(fd_.get(), kLinkInDraft, uid_of(attributes), gid_of(attributes), AT_SYMLINK_NOFOLLOW) != 0)
       return from_errno(errno, "chown");
     return {};
   }
@@ -109,14 +113,17 @@ class Draft {
   /// Takes the name, if nobody has it.
   Result<void> appear(const std::string& name) {
     if (!named_) return link(name);
-    if (renameat2(parent_.fd.get(), name_.c_str(), parent_.fd.get(), name.c_str(), RENAME_NOREPLACE) == 0) {
-      named_ = false;
+    const auto [in, as] = place();
+    if (renameat2(in, as, parent_.fd.get(), name.c_str(), RENAME_NOREPLACE) == 0) {
+      (linked_ ? linked_ : named_) = false;
       return {};
     }
     if (errno != EINVAL && errno != ENOSYS) return from_errno(errno, name);
     // No such rename on this file system.
-    if (directory_) return unsupported(name + ": this file system cannot put a directory in place without replacing");
-    if (linkat(parent_.fd.get(), name_.c_str(), parent_.fd.get(), name.c_str(), 0) != 0) return from_errno(errno, name);
+    if (directory_ && !linked_) {
+      return unsupported(name + ": this file system cannot put a directory in place without replacing");
+    }
+    if (linkat(in, as, parent_.fd.get(), name.c_str(), 0) != 0) return from_errno(errno, name);
     return {};
   }
 
@@ -131,14 +138,20 @@ class Draft {
     if (present->inode != expected.inode || present->device != expected.device) {
       return conflict(name + ": was replaced by another one meanwhile");
     }
-    if (renameat(parent_.fd.get(), name_.c_str(), parent_.fd.get(), name.c_str()) != 0) return from_errno(errno, name);
-    named_ = false;
+    const auto [in, as] = place();
+    if (renameat(in, as, parent_.fd.get(), name.c_str()) != 0) return from_errno(errno, name);
+    (linked_ ? linked_ : named_) = false;
     return {};
   }
 
  private:
   /// So that others see that somebody works on it; where a file system has no locks its age must do.
   void hold() const { static_cast<void>(flock(fd_.get(), LOCK_EX | LOCK_NB)); }
+
+  /// The directory and the name that the object has in it.
+  [[nodiscard]] std::pair<int, const char*> place() const {
+    return linked_ ? std::pair(fd_.get(), kLinkInDraft) : std::pair(parent_.fd.get(), name_.c_str());
+  }
 
   Result<void> link(const std::string& name) {
     const auto path = "/proc/self/fd/" + std::to_string(fd_.get());
@@ -153,6 +166,7 @@ class Draft {
   Fd fd_;
   bool named_ = false;
   bool directory_ = false;
+  bool linked_ = false;
 };
 
 /// Makes durable what changed in a directory. One that may not be read cannot be asked for it.
@@ -184,22 +198,36 @@ bool is_abandoned(const Directory& directory, const std::string& name, const Sta
   return fd && flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
-/// Removes abandoned drafts from a directory.
-void sweep(const Directory& directory) {
+void remove_draft(const Directory& directory, const std::string& name, Kind kind) {
+  if (kind == Kind::kDirectory) {
+    const Fd fd(openat(directory.fd.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (fd) unlinkat(fd.get(), kLinkInDraft, 0);
+  }
+  unlinkat(directory.fd.get(), name.c_str(), kind == Kind::kDirectory ? AT_REMOVEDIR : 0);
+}
+
+/// Removes abandoned drafts from a directory. Whether others are all that is in it then.
+bool sweep(const Directory& directory) {
   Fd fd(openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return;
+  if (!fd) return false;
   const std::unique_ptr<DIR, CloseDirectory> stream(fdopendir(fd.get()));
-  if (!stream) return;
+  if (!stream) return false;
   static_cast<void>(fd.release());  // the stream closes it
   std::vector<std::string> drafts;
+  bool drafts_only = true;
   while (const auto* entry = readdir(stream.get())) {
-    if (std::string_view(entry->d_name).starts_with(kDraftPrefix)) drafts.emplace_back(entry->d_name);
+    const std::string_view name = entry->d_name;
+    if (name.starts_with(kDraftPrefix)) {
+      drafts.emplace_back(name);
+    } else if (name != "." && name != "..") {
+      drafts_only = false;
+    }
   }
   for (const auto& name : drafts) {
     const auto status = status_of(directory, name);
-    if (!status || !is_abandoned(directory, name, *status)) continue;
-    unlinkat(directory.fd.get(), name.c_str(), status->kind == Kind::kDirectory ? AT_REMOVEDIR : 0);
+    if (status && is_abandoned(directory, name, *status)) remove_draft(directory, name, status->kind);
   }
+  return drafts_only;
 }
 
 }  // namespace
@@ -276,9 +304,10 @@ Result<void> remove(const Directory& parent, const std::string& name, Kind kind)
   bool gone = unlinkat(parent.fd.get(), name.c_str(), flags) == 0;
   if (!gone && kind == Kind::kDirectory && (errno == ENOTEMPTY || errno == EEXIST)) {
     const Directory directory{look_at(parent, name), {}};
-    if (directory.fd) sweep(directory);
+    const bool drafts_only = directory.fd && sweep(directory);
     gone = unlinkat(parent.fd.get(), name.c_str(), flags) == 0;
     if (!gone && (errno == ENOTEMPTY || errno == EEXIST)) {
+      if (drafts_only) return unavailable(name + ": somebody is making something in it");
       return conflict(name + ": the directory is not empty, and what is in it is not deleted along with it");
     }
   }

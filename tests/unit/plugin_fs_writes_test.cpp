@@ -394,9 +394,25 @@ TEST_CASE("what a killed worker left is nobody's, and goes") {
   leave(fs / "d/.muster-draft-4567", 60);
   const int held = open((fs / "d/.muster-draft-4567").c_str(), O_RDONLY | O_CLOEXEC);
   REQUIRE(flock(held, LOCK_EX | LOCK_NB) == 0);
-  CHECK(code(fs.remove(kDirectory, fs / "d")) == Errc::kConflict);  // somebody is at work on one
+  CHECK(code(fs.remove(kDirectory, fs / "d")) == Errc::kServiceUnavailable);  // somebody is at work on one
+  std::ofstream(fs / "d/f") << "made";
+  CHECK(code(fs.remove(kDirectory, fs / "d")) == Errc::kConflict);
+  std::filesystem::remove(fs / "d/f");
   close(held);
   done(fs.remove(kDirectory, fs / "d"));
+}
+
+TEST_CASE("a link that was half made is nobody's as soon as its worker is gone") {
+  const Fs fs;
+  done(fs.create(kDirectory, {{"path", fs / "d"}}));
+  const std::string draft = fs / "d/.muster-draft-0123";
+  REQUIRE(mkdir(draft.c_str(), 0700) == 0);
+  REQUIRE(symlink("there", (draft + "/link").c_str()) == 0);
+  const std::timespec times[] = {{std::time(nullptr) - 60, 0}, {std::time(nullptr) - 60, 0}};
+  REQUIRE(utimensat(AT_FDCWD, draft.c_str(), times, 0) == 0);
+  CHECK(testing::list_all(fs.plugin, kLink, fs.config, Parent{kDirectory, fs / "d", "{}"}).items.empty());
+  done(fs.remove(kDirectory, fs / "d"));
+  CHECK(fs.entries().empty());
 }
 
 TEST_CASE("a worker without permission says so") {
