@@ -1,6 +1,9 @@
 #include "coordinator/difference.h"
 
 #include <algorithm>
+#include <deque>
+#include <map>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -121,10 +124,7 @@ class Comparison {
   }
 
   static bool as_set(const PropertyRule& rule, const Json& there, const Json& wanted) {
-    if (rule.key.empty()) {
-      return std::ranges::is_permutation(there, wanted,
-                                         [&](const Json& a, const Json& b) { return matches(rule, a, b); });
-    }
+    if (rule.key.empty()) return paired(rule, there, wanted);
     const auto key = [&](const Json& element) {
       return element.is_object() ? element.value(rule.key, Json()) : Json();
     };
@@ -134,6 +134,36 @@ class Comparison {
       const auto node = by_key.extract(key(element));  // a key stands for one element only
       return !node.empty() && matches(rule, *node.mapped(), element);
     });
+  }
+
+  /// Whether each element that is wanted has one of its own among those that are there. Only what is declared of it
+  /// counts, so that several may do for one that is wanted: who has taken one makes room where another does as well.
+  static bool paired(const PropertyRule& rule, const Json& there, const Json& wanted) {
+    constexpr auto kNone = static_cast<std::size_t>(-1);
+    const auto count = wanted.size();
+    std::vector<std::size_t> takers(count, kNone), places(count, kNone);
+    for (std::size_t i = 0; i < count; ++i) {  // mostly they stand in the same order
+      if (matches(rule, there[i], wanted[i])) takers[i] = places[i] = i;
+    }
+    for (std::size_t next = 0; next < count; ++next) {
+      if (places[next] != kNone) continue;
+      std::vector<std::size_t> reached_by(count, kNone);
+      auto free = kNone;
+      for (std::deque<std::size_t> open{next}; free == kNone && !open.empty(); open.pop_front()) {
+        const auto one = open.front();
+        for (std::size_t at = 0; at < count && free == kNone; ++at) {
+          if (reached_by[at] != kNone || !matches(rule, there[at], wanted[one])) continue;
+          reached_by[at] = one;
+          takers[at] == kNone ? void(free = at) : open.push_back(takers[at]);
+        }
+      }
+      if (free == kNone) return false;
+      for (auto at = free; at != kNone;) {
+        const auto one = takers[at] = reached_by[at];
+        at = std::exchange(places[one], at);
+      }
+    }
+    return true;
   }
 
   const std::vector<std::string>& left_out_;

@@ -49,6 +49,20 @@ TEST_CASE("a default counts as there") {
   CHECK(patch(kSchema, R"({"login":false})", R"({"login":null})").empty());
 }
 
+TEST_CASE("elements of a set of which only a part is declared are told apart by what is there") {
+  constexpr const char* kSchema = R"({"set":{"x-muster-unordered":true}})";
+  const auto differs = [&](const char* there, const char* declared) {
+    return !patch(kSchema, (std::string(R"({"set":)") + there + "}").c_str(),
+                  (std::string(R"({"set":)") + declared + "}").c_str())
+                .empty();
+  };
+  CHECK_FALSE(differs(R"([{"n":1,"x":5},{"n":2},{"n":1,"x":6}])", R"([{"n":2},{"n":1},{"n":1}])"));
+  CHECK_FALSE(differs(R"([{"n":1,"x":5},{"n":1,"x":6}])", R"([{"n":1},{"n":1,"x":5}])"));
+  CHECK_FALSE(differs(R"([{"n":1,"x":5,"y":1},{"n":1,"x":6},{"n":1,"x":5}])", R"([{"n":1},{"n":1,"x":5},{"y":1}])"));
+  CHECK(differs(R"([{"n":1,"x":5},{"n":1,"x":6}])", R"([{"n":1,"x":5},{"n":1,"x":5}])"));
+  CHECK(differs(R"([{"n":1},{"n":2}])", R"([{"n":1},{"n":1}])"));
+}
+
 TEST_CASE("arrays compare as sets, by key, or in order") {
   constexpr const char* kSchema =
       R"({"set":{"x-muster-unordered":true},"list":{},
