@@ -61,6 +61,13 @@ class Comparison {
     return std::ranges::find(left_out_, pointer) != left_out_.end();
   }
 
+  /// Whether something in a value is not known yet, but for what is never compared.
+  [[nodiscard]] bool holds_unknown(const PropertyRule& rule, const std::string& pointer) const {
+    return std::ranges::any_of(left_out_, [&](const std::string& each) {
+      return each.starts_with(pointer + '/') && !is_confidential(rule, each.substr(pointer.size()));
+    });
+  }
+
   /// A patch is kept and shown: write-only values are not in it.
   void add(const char* operation, const PropertyRule& rule, const std::string& pointer, const Json* wanted,
            bool create_only) {
@@ -72,16 +79,13 @@ class Comparison {
 
   void absent(const PropertyRule& rule, const Json& wanted, const std::string& pointer, bool create_only, bool null) {
     if (wanted.is_null() || (rule.otherwise && *rule.otherwise == wanted)) return;
-    if (wanted.is_object() && only_unread(rule, wanted)) return;
+    if (wanted.is_object() && !holds_unknown(rule, pointer) && as_if_absent(rule, wanted)) return;
     add(null ? "replace" : "add", rule, pointer, &wanted, create_only);
   }
 
-  /// Whether an object declares nothing that could be read back.
-  static bool only_unread(const PropertyRule& rule, const Json& wanted) {
-    return !wanted.empty() && std::ranges::all_of(wanted.items(), [&](const auto& each) {
-      const auto& inner = rule.of(each.key());
-      return inner.write_only || inner.read_only;
-    });
+  /// Whether an object declares only what its absence says as well, or what could not be read back.
+  static bool as_if_absent(const PropertyRule& rule, const Json& wanted) {
+    return !wanted.empty() && compare(rule, Json::object(), wanted).patch.empty();
   }
 
   void value(const PropertyRule& rule, const Json& there, const Json& wanted, const std::string& pointer,

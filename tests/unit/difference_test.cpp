@@ -49,6 +49,18 @@ TEST_CASE("a default counts as there") {
   CHECK(patch(kSchema, R"({"login":false})", R"({"login":null})").empty());
 }
 
+TEST_CASE("an object that is not there is as one that declares nothing beyond its absence") {
+  constexpr const char* kSchema =
+      R"({"login":{"properties":{"user":{},"level":{"default":1},"pin":{"writeOnly":true},"in":{"properties":{}}}}})";
+  CHECK(patch(kSchema, R"({})", R"({"login":{"user":null,"level":1,"pin":"1","in":{"x":null}}})").empty());
+  CHECK(patch(kSchema, R"({})", R"({"login":{"user":null,"level":2}})").size() == 1);
+  CHECK(patch(kSchema, R"({})", R"({"login":{}})").size() == 1);
+  const auto secret = R"({"login":{"pin":null}})";
+  CHECK(compare(rules(kSchema), Json::object(), Json::parse(secret), {"/login/pin"}).patch.empty());
+  const auto open = compare(rules(kSchema), Json::object(), Json::parse(R"({"login":{"user":null}})"), {"/login/user"});
+  CHECK(open.patch.size() == 1);
+}
+
 TEST_CASE("elements of a set of which only a part is declared are told apart by what is there") {
   constexpr const char* kSchema = R"({"set":{"x-muster-unordered":true}})";
   const auto differs = [&](const char* there, const char* declared) {
