@@ -101,12 +101,11 @@ class Comparison {
 
   void array(const PropertyRule& rule, const Json& there, const Json& wanted, const std::string& pointer,
              bool create_only) {
-    const bool inside =
-        std::ranges::any_of(left_out_, [&](const auto& each) { return each.starts_with(pointer + '/'); });
-    if (inside) return;  // an element is not known yet, and nothing can be said of the whole
+    if (holds_unknown(rule, pointer)) return;  // an element is not known yet, and nothing can be said of the whole
     if (there.size() == wanted.size() && (rule.unordered ? as_set(rule, there, wanted) : in_order(rule, there, wanted)))
       return;
-    if (!rule.unordered && there.size() == wanted.size()) {
+    // What is not read back of its elements goes with the whole: nothing tells which of them has it.
+    if (!rule.unordered && !rule.holds_write_only && there.size() == wanted.size()) {
       for (std::size_t i = 0; i < wanted.size(); ++i) {
         value(rule.of_items(), there[i], wanted[i], pointer + "/" + std::to_string(i), create_only);
       }

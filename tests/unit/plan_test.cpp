@@ -299,6 +299,33 @@ TEST_CASE("write-only values within others are compared and kept as those at the
              Contains("\"user\"") && !Contains("1234") && !Contains("sesame"));
 }
 
+TEST_CASE("beside a secret in an array all else is compared") {
+  World world;
+  world.add_type("PG::Link", R"({"type":"object","x-muster-identity":["name"],"properties":{"name":{"type":"string"},
+    "keys":{"type":"array","items":{"type":"object","properties":{
+      "id":{"type":"string"},"key":{"type":"string","writeOnly":true,"x-muster-secret":true}}}}}})");
+  auto link = role("link", {{"keys", {{{"id", "k"}, {"key", nullptr}}, {{"id", "l"}}}}});
+  link.type = "PG::Link";
+  link.holes = {{"/keys/0/key", {{TextPart::Kind::kEnv, "KEY"}}}};
+  auto& known = world.add("PG::Link", "link", {{"name", "link"}, {"keys", {{{"id", "k"}}, {{"id", "l"}}}}});
+  world.manage(known, link);
+  const auto planned = [&] {
+    const auto result = make_plan({"shop", {link}}, ApplyMode::kReconcile, world);
+    REQUIRE(messages(result).empty());
+    return result.plan;
+  };
+  CHECK(planned().empty());
+  SECTION("with what is declared") {
+    link.properties = R"({"keys":[{"id":"k","key":null},{"id":"m"}],"name":"link"})";
+  }
+  SECTION("with what is there") {
+    known.properties = R"({"keys":[{"id":"k"},{"id":"m"}],"name":"link"})";
+  }
+  const auto plan = planned();
+  REQUIRE(actions(plan) == Strings{"update link"});
+  CHECK(Json::parse(plan.steps[0].patch)[0]["path"] == "/keys");  // and the secret with it
+}
+
 TEST_CASE("a write-only value taken from another resource is a change when that changes") {
   World world;
   auto owner = role("owner");
