@@ -172,22 +172,6 @@ class Comparison {
   const std::vector<std::string>& left_out_;
 };
 
-void put_over(const PropertyRule& rules, Json& there, const Json& declared) {
-  for (const auto& [name, wanted] : declared.items()) {
-    const auto& rule = rules.of(name);
-    if (rule.read_only) continue;
-    auto& slot = there[name];
-    if (slot.is_object() && wanted.is_object()) {
-      put_over(rule, slot, wanted);
-    } else {
-      slot = wanted;
-    }
-  }
-  for (auto it = there.begin(); it != there.end();) {
-    it = it->is_null() && declared.contains(it.key()) ? there.erase(it) : std::next(it);
-  }
-}
-
 void strip_read_only(const PropertyRule& rules, Json& there) {
   for (auto it = there.begin(); it != there.end();) {
     const auto& rule = rules.of(it.key());
@@ -197,6 +181,34 @@ void strip_read_only(const PropertyRule& rules, Json& there) {
     }
     if (it->is_object()) strip_read_only(rule, *it);
     ++it;
+  }
+}
+
+void put_over(const PropertyRule& rules, Json& there, const Json& declared);
+
+/// What a value becomes when another is declared. As in a patch, the elements of an ordered array are changed each in
+/// its place where there are as many of them.
+void put_value(const PropertyRule& rule, Json& there, const Json& wanted) {
+  if (there.is_object() && wanted.is_object()) {
+    put_over(rule, there, wanted);
+  } else if (there.is_array() && wanted.is_array() && !rule.unordered && there.size() == wanted.size()) {
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (there[i].is_object()) strip_read_only(rule.of_items(), there[i]);
+      put_value(rule.of_items(), there[i], wanted[i]);
+    }
+  } else {
+    there = wanted;
+  }
+}
+
+void put_over(const PropertyRule& rules, Json& there, const Json& declared) {
+  for (const auto& [name, wanted] : declared.items()) {
+    const auto& rule = rules.of(name);
+    if (rule.read_only) continue;
+    put_value(rule, there[name], wanted);
+  }
+  for (auto it = there.begin(); it != there.end();) {
+    it = it->is_null() && declared.contains(it.key()) ? there.erase(it) : std::next(it);
   }
 }
 

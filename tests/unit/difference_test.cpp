@@ -124,6 +124,14 @@ TEST_CASE("the whole of what is wanted keeps what is not declared, less what onl
                        Json::parse(R"({"a":{"y":2},"b":5,"c":null})")) == Json::parse(R"({"a":{"x":1,"y":2},"b":5})"));
 }
 
+TEST_CASE("of an element of a list that changes in its place the rest stays as well") {
+  const auto rule = rules(R"({"list":{"items":{"properties":{"at":{"readOnly":true}}}}})");
+  const auto there = Json::parse(R"({"list":[{"n":1,"x":5,"at":7,"in":[{"a":1,"b":2}]},2]})");
+  const auto declared = Json::parse(R"({"list":[{"n":3,"in":[{"a":4}]},2]})");
+  CHECK(merge_declared(rule, there, declared) == Json::parse(R"({"list":[{"n":3,"x":5,"in":[{"a":4,"b":2}]},2]})"));
+  CHECK(merge_declared(rule, there, Json::parse(R"({"list":[{"n":3}]})")) == Json::parse(R"({"list":[{"n":3}]})"));
+}
+
 TEST_CASE("a reference keeps the type of its value where it is the whole, and makes a text of several parts") {
   const auto object = Json::parse(R"({"name":"shop","port":5432,"columns":[{"name":"id"}]})");
   CHECK(value_at(object, "name").value() == "shop");
