@@ -118,7 +118,7 @@ Result<Document> Execution::document(const CommandStep& step) {
       auto text = part.text;
       if (part.kind == kResource) {
         const auto value = resolve(Hole{hole.pointer, {part, {kLiteral, {}, {}}}}, lookup);
-        if (!value) return *missing;
+        if (!value) return missing.value_or(Error{Errc::kInvalidRequest, hole.pointer + " has no value", {}, 0});
         text = value->get<std::string>();
       }
       const auto kind = part.kind == kEnv      ? SecretPart::Kind::kEnv

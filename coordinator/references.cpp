@@ -50,6 +50,7 @@ std::optional<Json> resolve(const Hole& hole, const ReferenceLookup& lookup) {
     if (part.kind != TextPart::Kind::kResource) return std::nullopt;
     auto value = lookup(part.text, part.path);
     if (!value || hole.parts.size() == 1) return value;
+    if (value->is_null()) return std::nullopt;  // no text says that there is nothing
     text += as_text(*value);
   }
   return text;

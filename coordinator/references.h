@@ -18,7 +18,7 @@ using ReferenceLookup =
     std::function<std::optional<nlohmann::json>(const std::string& resource, const std::string& path)>;
 
 /// The value of a hole: that of the property where it is one reference, a text where it is several parts. None while
-/// some part is not known, or when a worker has to resolve it.
+/// some part is not known, or null within a text, or when a worker has to resolve it.
 std::optional<nlohmann::json> resolve(const Hole& hole, const ReferenceLookup& lookup);
 
 }  // namespace muster

@@ -146,5 +146,8 @@ TEST_CASE("a reference keeps the type of its value where it is the whole, and ma
   CHECK(resolve({"/a", {{Kind::kResource, "db", "port"}}}, lookup).value() == 5432);
   CHECK(resolve({"/a", {{Kind::kLiteral, "port-"}, {Kind::kResource, "db", "port"}}}, lookup).value() == "port-5432");
   CHECK_FALSE(resolve({"/a", {{Kind::kResource, "other", "port"}}}, lookup));
+  const auto empty = [](const std::string&, const std::string&) { return std::optional(Json()); };
+  CHECK(resolve({"/a", {{Kind::kResource, "db", "port"}}}, empty).value().is_null());
+  CHECK_FALSE(resolve({"/a", {{Kind::kLiteral, "port-"}, {Kind::kResource, "db", "port"}}}, empty));
   CHECK_FALSE(resolve({"/a", {{Kind::kEnv, "X"}}}, lookup));
 }

@@ -408,6 +408,17 @@ TEST_CASE("a reference to a property that the other's type does not have is a mi
   CHECK(messages(refer_to("nam")).empty());
 }
 
+TEST_CASE("a text of which a part is not known yet is not known") {
+  World world;
+  auto first = database("first", "owner"), second = database("second", "owner");
+  first.holes = second.holes = {{"/owner", {{TextPart::Kind::kResource, "owner", "oid"}}}};
+  auto one = role("one", {{"name", nullptr}}), two = role("two", {{"name", nullptr}});
+  one.holes = {{"/name", {{TextPart::Kind::kLiteral, "x-"}, {TextPart::Kind::kResource, "first", "owner"}}}};
+  two.holes = {{"/name", {{TextPart::Kind::kLiteral, "x-"}, {TextPart::Kind::kResource, "second", "owner"}}}};
+  const auto result = make_plan({"shop", {role("owner"), first, second, one, two}}, ApplyMode::kReconcile, world);
+  CHECK(messages(result).empty());
+}
+
 TEST_CASE("what could not be looked at lately is planned as it was, which is said") {
   World world;
   auto& known = world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("owner"));
