@@ -203,16 +203,29 @@ class Planner {
       if (rule.read_only && properties.contains(name)) {
         mistake(resource.name, "/" + name + " is set by the system and cannot be declared", "/" + name);
       }
-      if (rule.secret && properties.contains(name) && !properties[name].is_null()) {
-        mistake(resource.name, "/" + name + " is a secret: it takes a reference only, like ${env:NAME}", "/" + name);
-      }
     }
+    refuse_plain_secrets(resource, rules->rules, properties, Json::json_pointer());
     for (const auto& hole : resource.holes) {
       if (!hole.secret() || is_confidential(rules->rules, hole.pointer)) continue;
       mistake(resource.name,
               hole.pointer + " is neither secret nor write-only, and would be read back in the clear: it takes no " +
                   "reference like ${env:NAME}",
               hole.pointer);
+    }
+  }
+
+  void refuse_plain_secrets(const DeclaredResource& resource, const PropertyRule& rule, const Json& value,
+                            const Json::json_pointer& at) {
+    if (!rule.holds_write_only || value.is_null()) return;
+    if (rule.secret) {
+      const auto pointer = at.to_string();
+      mistake(resource.name, pointer + " is a secret: it takes a reference only, like ${env:NAME}", pointer);
+    } else if (value.is_object()) {
+      for (const auto& [name, inner] : value.items()) refuse_plain_secrets(resource, rule.of(name), inner, at / name);
+    } else if (value.is_array()) {
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        refuse_plain_secrets(resource, rule.of_items(), value[i], at / i);
+      }
     }
   }
 

@@ -24,8 +24,8 @@ PropertyRule rule_of(const Json& schema, int depth) {
   if (!schema.is_object() || depth > kMaxDepth) return rule;
   rule.create_only = flag(schema, "x-muster-create-only");
   rule.read_only = flag(schema, "readOnly");
-  rule.write_only = flag(schema, "writeOnly");
   rule.secret = flag(schema, "x-muster-secret");
+  rule.write_only = flag(schema, "writeOnly") || rule.secret;  // what is read of a secret is not kept
   rule.unordered = flag(schema, "x-muster-unordered") || flag(schema, "uniqueItems");
   rule.json_text = text(schema, "contentMediaType") == "application/json";
   rule.key = text(schema, "x-muster-key");

@@ -299,6 +299,18 @@ TEST_CASE("write-only values within others are compared and kept as those at the
              Contains("\"user\"") && !Contains("1234") && !Contains("sesame"));
 }
 
+TEST_CASE("what is a secret is not missed in what is there") {
+  World world;
+  world.add_type("PG::Link", R"({"type":"object","x-muster-identity":["name"],"properties":{"name":{"type":"string"},
+    "token":{"type":"string","x-muster-secret":true}}})");
+  auto link = role("link", {{"token", nullptr}});
+  link.type = "PG::Link";
+  link.holes = {{"/token", {{TextPart::Kind::kResource, "owner", "name"}}}};
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("owner"));
+  world.manage(world.add("PG::Link", "link", {{"name", "link"}}), link);
+  CHECK(make_plan({"shop", {role("owner"), link}}, ApplyMode::kReconcile, world).plan.empty());
+}
+
 TEST_CASE("beside a secret in an array all else is compared") {
   World world;
   world.add_type("PG::Link", R"({"type":"object","x-muster-identity":["name"],"properties":{"name":{"type":"string"},
@@ -324,6 +336,22 @@ TEST_CASE("beside a secret in an array all else is compared") {
   const auto plan = planned();
   REQUIRE(actions(plan) == Strings{"update link"});
   CHECK(Json::parse(plan.steps[0].patch)[0]["path"] == "/keys");  // and the secret with it
+}
+
+TEST_CASE("a secret takes a reference only, wherever it stands") {
+  World world;
+  world.add_type("PG::Link", R"({"type":"object","x-muster-identity":["name"],"properties":{"name":{"type":"string"},
+    "login":{"type":"object","properties":{"pin":{"type":"string","x-muster-secret":true}}},
+    "keys":{"type":"array","items":{"type":"object","properties":{
+      "key":{"type":"string","writeOnly":true,"x-muster-secret":true}}}}}})");
+  auto link = role("link", {{"login", {{"pin", "1234"}}}, {"keys", {{{"key", nullptr}}, {{"key", "sesame"}}}}});
+  link.type = "PG::Link";
+  link.holes = {{"/keys/0/key", {{TextPart::Kind::kEnv, "KEY"}}}};
+  const auto mistakes = make_plan({"shop", {link}}, ApplyMode::kReconcile, world).mistakes;
+  REQUIRE(mistakes.size() == 2);
+  CHECK(mistakes[0].pointer == "/keys/1/key");
+  CHECK(mistakes[1].pointer == "/login/pin");
+  CHECK_THAT(mistakes[1].message, Contains("is a secret"));
 }
 
 TEST_CASE("a write-only value taken from another resource is a change when that changes") {
