@@ -537,8 +537,15 @@ class Planner {
       auto shown = without_write_only(rule_at(rules.rules, whole), declared[Json::json_pointer(whole)]);
       difference.patch.push_back({{"op", "replace"}, {"path", whole}, {"value", std::move(shown)}});
     }
-    const auto name = pointer.substr(1, pointer.find('/', 1) - 1);
-    if (rules.rules.of(name).create_only) difference.create_only.push_back(pointer);
+    if (is_create_only(rules.rules, pointer)) difference.create_only.push_back(pointer);
+  }
+
+  /// Whether another value takes another object: of what a pointer names, or of something around it.
+  static bool is_create_only(const PropertyRule& rules, const std::string& pointer) {
+    for (Json::json_pointer at(pointer); !at.empty(); at.pop_back()) {
+      if (rule_at(rules, at.to_string()).create_only) return true;
+    }
+    return false;
   }
 
   bool refers_to_change(const Hole& hole) {
@@ -563,6 +570,7 @@ class Planner {
       }
       const Json::json_pointer at(pointer);
       if (old.contains(at) && old[at] == view_.digest(declared[at].dump())) continue;
+      if (is_create_only(rules.rules, pointer)) difference.create_only.push_back(pointer);
       const auto whole = outermost_array(declared, at);
       if (changes(difference, whole)) continue;
       auto shown = without_write_only(rule_at(rules.rules, whole), declared[Json::json_pointer(whole)]);

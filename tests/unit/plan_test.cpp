@@ -108,6 +108,26 @@ TEST_CASE("another value of a create-only property replaces the object, unless i
   }
 }
 
+TEST_CASE("a value that is not known yet replaces the object where any part of it cannot be changed") {
+  World world;
+  world.add_type("PG::Zone", R"({"type":"object","x-muster-identity":["name"],"properties":{"name":{"type":"string"},
+    "spec":{"type":"object","properties":{"at":{"x-muster-create-only":true},"size":{}}}}})");
+  const auto zone = [&](const char* at) {
+    auto made = role("zone", {{"spec", {{at, nullptr}}}});
+    made.type = "PG::Zone";
+    made.holes = {{std::string("/spec/") + at, {{TextPart::Kind::kResource, "owner", "oid"}}}};
+    return made;
+  };
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}, {"oid", 1}}), role("owner"));
+  world.manage(world.add("PG::Zone", "zone", {{"name", "zone"}, {"spec", {{"at", 1}, {"size", 1}}}}), zone("at"));
+  const auto planned = [&](const char* at) {
+    const auto boss = role("owner", {{"name", "boss"}});
+    return actions(make_plan({"shop", {boss, zone(at)}}, ApplyMode::kReconcile, world).plan);
+  };
+  CHECK(planned("at") == Strings{"replace owner", "replace zone"});
+  CHECK(planned("size") == Strings{"replace owner", "update zone"});
+}
+
 TEST_CASE("a dependent of what is replaced sees the value that it will have") {
   World world;
   world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("owner"));
@@ -297,6 +317,21 @@ TEST_CASE("write-only values within others are compared and kept as those at the
   world.agreements.clear();
   CHECK_THAT(step_of(make_plan({"shop", {link}}, ApplyMode::kReconcile, world).plan, "link").patch,
              Contains("\"user\"") && !Contains("1234") && !Contains("sesame"));
+}
+
+TEST_CASE("another value of what is never read back and cannot be changed takes another object") {
+  World world;
+  world.add_type("PG::Copy", R"({"type":"object","x-muster-identity":["name"],"properties":{"name":{"type":"string"},
+    "from":{"type":"string","writeOnly":true,"x-muster-create-only":true}}})");
+  auto copy = role("copy", {{"from", "monday"}});
+  copy.type = "PG::Copy";
+  auto& known = world.add("PG::Copy", "copy", {{"name", "copy"}});
+  world.manage(known, copy);
+  known.declared = step_of(make_plan({"other", {copy}}, ApplyMode::kReconcile, world).plan, "copy").claim;
+  const auto planned = [&] { return actions(make_plan({"shop", {copy}}, ApplyMode::kReconcile, world).plan); };
+  CHECK(planned() == Strings{"unchanged copy"});
+  copy.properties = R"({"from":"tuesday","name":"copy"})";
+  CHECK(planned() == Strings{"replace copy"});
 }
 
 TEST_CASE("what is a secret is not missed in what is there") {
