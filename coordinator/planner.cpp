@@ -135,13 +135,18 @@ class Planner {
     }
   }
 
-  /// A reference to what the other's type does not have would fail only when the other is done.
+  /// A reference to what the other's type does not have, or nobody can read, would fail only when the other is done.
   void check_references(const DeclaredResource& resource, const Hole& hole) {
     for (const auto& part : hole.parts) {
       const auto named = part.kind == TextPart::Kind::kResource ? by_name_.find(part.text) : by_name_.end();
       if (named == by_name_.end()) continue;
       const auto& other = nodes_[named->second];
       const auto* const rules = rules_of(other.resource->type);
+      if (rules != nullptr && is_confidential(rules->rules, pointer_to(part.path))) {
+        mistake(resource.name, part.text + '.' + part.path + " is never read back, so that nothing can refer to it",
+                hole.pointer);
+        continue;
+      }
       const auto property = part.path.substr(0, part.path.find_first_of(".["));
       if (rules == nullptr || rules->rules.properties.empty() || rules->rules.properties.contains(property)) continue;
       if (other.known != nullptr && Json::parse(other.known->properties).contains(property)) continue;

@@ -40,6 +40,22 @@ std::optional<Json> value_at(const Json& object, const std::string& path) {
   return at == nullptr ? std::nullopt : std::optional(*at);
 }
 
+std::string pointer_to(std::string_view path) {
+  std::string pointer = "/";
+  for (const char c : path) {
+    if (c == '.' || (c == '[' && pointer.size() > 1)) {
+      pointer += '/';
+    } else if (c == '~') {
+      pointer += "~0";
+    } else if (c == '/') {
+      pointer += "~1";
+    } else if (c != '[' && c != ']') {
+      pointer += c;
+    }
+  }
+  return pointer;
+}
+
 std::optional<Json> resolve(const Hole& hole, const ReferenceLookup& lookup) {
   std::string text;
   for (const auto& part : hole.parts) {

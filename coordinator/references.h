@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,9 @@ namespace muster {
 
 /// The value at a dotted path like `name` or `columns[0].name`; none when nothing is there.
 std::optional<nlohmann::json> value_at(const nlohmann::json& object, const std::string& path);
+
+/// The same as a JSON pointer: `/columns/0/name`.
+std::string pointer_to(std::string_view path);
 
 /// Value of a declared resource's property, none while it is not known.
 using ReferenceLookup =

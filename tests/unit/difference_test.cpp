@@ -136,6 +136,7 @@ TEST_CASE("a reference keeps the type of its value where it is the whole, and ma
   const auto object = Json::parse(R"({"name":"shop","port":5432,"columns":[{"name":"id"}]})");
   CHECK(value_at(object, "name").value() == "shop");
   CHECK(value_at(object, "columns[0].name").value() == "id");
+  CHECK(pointer_to("columns[0].a/b") == "/columns/0/a~1b");
   for (const auto* path : {"columns[1]", "columns[x]", "columns[0", "none", "name.x", "columns.name", "[0]"}) {
     CHECK_FALSE(value_at(object, path));
   }

@@ -471,6 +471,16 @@ TEST_CASE("a reference to a property that the other's type does not have is a mi
   CHECK(messages(refer_to("nam")).empty());
 }
 
+TEST_CASE("a reference to what is never read back is a mistake of the plan") {
+  World world;
+  auto db = database("db", "owner");
+  db.holes = {{"/owner", {{TextPart::Kind::kResource, "owner", "note"}}}};
+  const auto result = make_plan({"shop", {role("owner", {{"note", "hush"}}), db}}, ApplyMode::kReconcile, world);
+  REQUIRE(messages(result) == Strings{"db: owner.note is never read back, so that nothing can refer to it"});
+  CHECK(result.mistakes[0].pointer == "/owner");
+  for (const auto& step : result.plan.steps) CHECK_THAT(step.patch, !Contains("hush"));
+}
+
 TEST_CASE("a text of which a part is not known yet is not known") {
   World world;
   auto first = database("first", "owner"), second = database("second", "owner");
