@@ -147,8 +147,11 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
   const bool keep = request.flag("keep").value_or(true);
   if (request.fault()) return *request.fault();
   if (!draft.planned || *from == 0) p_.commands.plan(draft);
-  std::map<std::pair<std::string, std::string>, std::string> hashes;
-  for (auto& step : Commands::basis(draft)) hashes[{step.stack, step.name}] = std::move(step.hash);
+  const auto basis = Commands::basis(draft);  // of what changes, in the order of the steps
+  const auto is_change = [](const PlanStep& step) { return step.action != StepAction::kUnchanged; };
+  const auto begin = draft.plan.steps.begin();
+  const auto skipped = static_cast<std::ptrdiff_t>(std::min(*from, draft.plan.steps.size()));
+  auto change = static_cast<std::size_t>(std::count_if(begin, begin + skipped, is_change));
   std::map<std::string, PropertyRule> rules;  // by type
   const auto patch_of = [&](const PlanStep& step) {
     const auto [it, first] = rules.try_emplace(step.type);
@@ -164,11 +167,11 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
   std::size_t next = *from;
   for (; next < draft.plan.steps.size() && steps.size() < kMaxAnswerBytes; ++next) {
     const auto& step = draft.plan.steps[next];
-    const bool unchanged = step.action == StepAction::kUnchanged;
+    const bool unchanged = !is_change(step);
     if (unchanged && changes_only && step.reason.empty()) continue;
     auto object = shown(step);
     if (!unchanged) object["patch"] = patch_of(step);
-    if (!unchanged) object["hash"] = hashes[{step.stack, step.name}];
+    if (!unchanged) object["hash"] = basis[change++].hash;
     steps += (steps.empty() ? "" : ",") + object.dump();
   }
   const auto notes = [&](const std::vector<PlanMistake>& all) {

@@ -250,18 +250,26 @@ std::vector<PlanBasis> Commands::basis(const Draft& draft) {
 }
 
 std::vector<std::string> Commands::moved(const std::vector<PlanBasis>& before, const std::vector<PlanBasis>& now) {
-  std::map<std::string, const PlanBasis*> old;
-  for (const auto& step : before) old[place(step)] = &step;
-  std::vector<std::string> said;
+  std::multimap<std::string, const PlanBasis*> old;  // a name may be made as another type, and the old one deleted
+  for (const auto& step : before) old.emplace(place(step), &step);
+  std::vector<const PlanBasis*> changed;
   for (const auto& step : now) {
-    const auto node = old.extract(place(step));
+    const auto [first, last] = old.equal_range(place(step));
+    const auto same = std::find_if(first, last, [&](const auto& each) {
+      return each.second->action == step.action && each.second->hash == step.hash;
+    });
+    same == last ? changed.push_back(&step) : void(old.erase(same));
+  }
+  std::vector<std::string> said;
+  for (const auto* step : changed) {
+    const auto node = old.extract(place(*step));
     if (node.empty()) {
-      said.push_back(place(step) + " would need " + std::string(step.action) + " now");
-    } else if (node.mapped()->action != step.action) {
-      said.push_back(place(step) + " was planned as " + std::string(node.mapped()->action) + ", and is " +
-                     std::string(step.action) + " now");
-    } else if (node.mapped()->hash != step.hash) {
-      said.push_back(place(step) + " differs in other ways than when it was planned");
+      said.push_back(place(*step) + " would need " + std::string(step->action) + " now");
+    } else if (node.mapped()->action != step->action) {
+      said.push_back(place(*step) + " was planned as " + std::string(node.mapped()->action) + ", and is " +
+                     std::string(step->action) + " now");
+    } else {
+      said.push_back(place(*step) + " differs in other ways than when it was planned");
     }
   }
   for (const auto& [where, step] : old) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -90,28 +91,36 @@ bool save_plan(Screen& screen, const std::string& file, const Wanted& wanted, co
 }
 
 std::vector<std::string> moved(const Json& basis, const Json& plan) {
-  std::map<std::string, Json> old;
-  for (const Json& step : basis) old[place_of(step)] = step;
+  std::multimap<std::string, Json> old;  // a name may be made as another type, and the old one deleted
+  for (const Json& step : basis) old.emplace(place_of(step), step);
+  std::vector<Json> changed;
+  const auto take = [&](const Json& step) {
+    const auto [first, last] = old.equal_range(place_of(step));
+    const auto same = std::find_if(first, last, [&](const auto& each) {
+      return field(each.second, "action") == field(step, "action") && field(each.second, "hash") == field(step, "hash");
+    });
+    same == last ? changed.push_back(step) : void(old.erase(same));
+  };
+  for (const Json& target : plan.value("targets", Json::array())) take(basis_of_target(target));
+  for (const Json& step : plan.at("steps")) {
+    if (step.contains("hash")) take(step);
+  }
   std::vector<std::string> said;
-  const auto compare = [&](const Json& step) {
+  for (const auto& step : changed) {
     const auto where = place_of(step);
     const auto it = old.find(where);
     if (it == old.end()) {
       said.push_back(where + ": would need " + field(step, "action") + " now");
-      return;
+      continue;
     }
     if (field(it->second, "action") != field(step, "action")) {
       said.push_back(where + ": was planned as " + field(it->second, "action") + ", and would be " +
                      field(step, "action") + " now");
-    } else if (field(it->second, "hash") != field(step, "hash")) {
+    } else {
       said.push_back(where +
                      ": differs in other ways than when it was planned: " + step.value("patch", Json::array()).dump());
     }
     old.erase(it);
-  };
-  for (const Json& target : plan.value("targets", Json::array())) compare(basis_of_target(target));
-  for (const Json& step : plan.at("steps")) {
-    if (step.contains("hash")) compare(step);
   }
   for (const auto& [where, step] : old) {
     said.push_back(where + ": was planned as " + field(step, "action") + ", and needs nothing now");

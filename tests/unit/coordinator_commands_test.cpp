@@ -363,6 +363,25 @@ TEST_CASE_METHOD(CommandsFixture, "a resource that is declared as another type i
   CHECK(plan(stack({other}))["nothing"] == true);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a plan of which a name is made as another type holds while nothing of it changes") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  auto other = box("a");
+  other["type"] = "NS::Item";
+  const auto looked = plan(stack({other}));
+  REQUIRE(looked["steps"].size() == 2);
+  CHECK(looked["steps"][0]["hash"] != looked["steps"][1]["hash"]);
+  system.add("NS::Box", {"other", R"({"name":"other"})", {}, {}});
+  discover();  // of no concern to the stack
+  CHECK(apply({{"draft", looked["draft"]}})["state"] == "complete");
+
+  const auto draft = plan(stack({box("a")}))["draft"];
+  REQUIRE(apply(stack({}, "destroy"))["state"] == "complete");
+  const auto refused = api("apply", {{"draft", draft}});
+  CHECK_THAT(refused.value("/error/message"_json_pointer, ""),
+             Contains("shop/a was planned as delete, and needs nothing now"));
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is managed and gone stays in the list as missing, and is made again") {
   start_discovered();
   auto declared = box("a");
