@@ -54,7 +54,10 @@ class Planner {
     const DeclaredResource* resource = nullptr;
     std::set<std::string> needs;  // names
     std::vector<std::size_t> dependents;
-    std::size_t open = 0;  // needs that are not planned yet
+    std::vector<std::size_t> left;     // what it needed until now
+    std::vector<std::size_t> leavers;  // who needed it until now
+    std::size_t open = 0;              // needs that are not planned yet
+    std::size_t leaving = 0;           // leavers that are not planned yet
     std::optional<std::size_t> step;
     const PlanningView::Known* known = nullptr;  // what there is of it
     JsonText claim;                              // what the row is to say of it
@@ -79,21 +82,56 @@ class Planner {
       tell_cycle();
       return false;
     }
-    std::deque<std::size_t> ready;
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (nodes_[i].open == 0) ready.push_back(i);
-    }
+    note_leavers();
+    std::deque<std::size_t> ready, held;  // held: but for their leavers
+    const auto look = [&](std::size_t at) {
+      if (nodes_[at].open == 0) (nodes_[at].leaving == 0 ? ready : held).push_back(at);
+    };
+    for (std::size_t i = 0; i < nodes_.size(); ++i) look(i);
     std::size_t planned = 0;
-    for (; !ready.empty(); ++planned) {
-      const auto at = ready.front();
-      ready.pop_front();
+    const auto plan_next = [&](std::size_t at) {
       plan_one(nodes_[at], at);
+      ++planned;
       for (const auto dependent : nodes_[at].dependents) {
-        if (--nodes_[dependent].open == 0) ready.push_back(dependent);
+        --nodes_[dependent].open;
+        look(dependent);
       }
+      for (const auto other : nodes_[at].left) {
+        if (--nodes_[other].leaving == 0 && !nodes_[other].step) look(other);
+      }
+    };
+    while (!ready.empty() || !held.empty()) {
+      auto& queue = ready.empty() ? held : ready;  // that these wait for each other is no reason to wait
+      const auto at = queue.front();
+      queue.pop_front();
+      if (!nodes_[at].step) plan_next(at);
     }
     if (planned < nodes_.size()) tell_cycle();
     return planned == nodes_.size();
+  }
+
+  /// Who needed something until now, and does not any more, has turned away from it before that is replaced. What lies
+  /// in it goes with it in any case.
+  void note_leavers() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const auto& node = nodes_[i];
+      const auto before = node.known == nullptr || node.says_so ? std::nullopt : claimed(node.known->declared);
+      for (const auto& need : before ? before->needs() : std::set<std::string>()) {
+        const auto found = by_name_.find(need);
+        if (found == by_name_.end() || found->second == i || node.needs.contains(need)) continue;
+        if (lies_in(node.known->row, nodes_[found->second].known)) continue;
+        nodes_[i].left.push_back(found->second);
+        nodes_[found->second].leavers.push_back(i);
+        ++nodes_[found->second].leaving;
+      }
+    }
+  }
+
+  bool lies_in(RowId row, const PlanningView::Known* around) {
+    bool found = false;
+    const auto compare_rows = [&](const auto& inner) { found = found || inner.row == row; };
+    if (around != nullptr) view_.each_within(around->row, compare_rows);
+    return found;
   }
 
   /// One of the cycles, if there are any.
@@ -347,6 +385,11 @@ class Planner {
   void add(Node& node, PlanStep step) {
     node.step = result_.plan.steps.size();
     if (step.action == StepAction::kReplace) {
+      for (const auto leaver : node.leavers) {
+        const auto& its = nodes_[leaver].step;
+        if (!its || result_.plan.steps[*its].action == StepAction::kUnchanged) continue;
+        if (std::ranges::find(step.after, *its) == step.after.end()) step.after.push_back(*its);
+      }
       view_.each_within(step.row, [&](const auto& inner) { taken_along_[inner.row] = *node.step; });
     }
     result_.plan.steps.push_back(std::move(step));

@@ -363,6 +363,25 @@ TEST_CASE_METHOD(CommandsFixture, "a resource that is declared as another type i
   CHECK(plan(stack({other}))["nothing"] == true);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what is replaced goes when those that used it have turned away") {
+  start_discovered();
+  auto used = box("a", {{"kind", "x"}});
+  if (GENERATE(false, true)) used["replace"] = "create-first";
+  REQUIRE(apply(stack({used, linked("b", "a")}))["state"] == "complete");
+  used["properties"]["kind"] = "y";
+  used["properties"]["name"] = "z";
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const bool updates = std::holds_alternative<UpdateJob>(job.operation);
+    return updates ? FakeWorker::Behaviour(FakeWorker::Silent{}) : FakeWorker::Behaviour();
+  };
+  const auto id = begin(stack({used, box("b", {{"link", "elsewhere"}})}));
+  advance(Millis(500));
+  CHECK(worker().asked<DeleteJob>().empty());
+  worker().on_job = {};
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(worker().asked<DeleteJob>().size() == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a plan of which a name is made as another type holds while nothing of it changes") {
   start_discovered();
   REQUIRE(apply(stack({box("a")}))["state"] == "complete");

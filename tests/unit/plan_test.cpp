@@ -140,6 +140,42 @@ TEST_CASE("a dependent of what is replaced sees the value that it will have") {
   CHECK(Json::parse(step.patch) == Json::parse(R"([{"op":"replace","path":"/owner","value":"boss"}])"));
 }
 
+TEST_CASE("what used something that is replaced turns away from it first") {
+  World world;
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), role("owner"));
+  world.manage(world.add("PG::Role", "other", {{"name", "other"}}), role("other"));
+  world.manage(world.add("PG::Database", "db", {{"name", "db"}, {"owner", "owner"}}), database("db", "owner"));
+  const auto plan = [&](const std::vector<DeclaredResource>& resources) {
+    const auto result = make_plan({"shop", resources}, ApplyMode::kReconcile, world);
+    REQUIRE(messages(result).empty());
+    return result.plan;
+  };
+  const auto boss = role("owner", {{"name", "boss"}});
+  SECTION("to something else") {
+    const auto made = plan({boss, role("other"), database("db", "other")});
+    CHECK(actions(made) == Strings{"unchanged other", "update db", "replace owner"});
+    CHECK(made.steps[2].after == std::vector<std::size_t>{1});
+  }
+  SECTION("but for what it is needed by in turn") {
+    auto later = boss;
+    later.after = {"db"};
+    const auto made = plan({later, role("other"), database("db", "other")});
+    CHECK(actions(made) == Strings{"unchanged other", "update db", "replace owner"});
+    CHECK(made.steps[2].after == std::vector<std::size_t>{1});
+  }
+  SECTION("unless it needs it by way of another") {
+    auto other = role("other");
+    other.after = {"owner"};
+    const auto made = plan({boss, other, database("db", "other")});
+    CHECK(actions(made) == Strings{"replace owner", "unchanged other", "update db"});
+    CHECK(made.steps[0].after.empty());
+  }
+  SECTION("which holds up nothing that stays") {
+    const auto made = plan({role("owner", {{"login", true}}), role("other"), database("db", "other")});
+    CHECK(step_of(made, "owner").after.empty());
+  }
+}
+
 TEST_CASE("what is there already is adopted, with what differs") {
   World world;
   world.add("PG::Role", "owner", {{"name", "owner"}, {"login", true}});
