@@ -1,6 +1,8 @@
 // What the answers to a step's jobs mean, and what is written of them.
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
@@ -44,6 +46,12 @@ bool is_code(const ReadItem& answer, Errc code) {
 
 Json parsed(std::string_view properties) {
   return Json::parse(properties, nullptr, false);
+}
+
+void rename_to_go(Store& store, RowId row, const std::string& stack, DeclaredResource declared) {
+  declared.name += kReplaced;
+  declared.on_drift = OnDrift::kObserve;
+  must(store.manage(row, {stack, declared.name, declared_text(declared)}));
 }
 
 }  // namespace
@@ -486,6 +494,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
     must(s_.store.release(old));
     if (state == ResourceState::kMissing) must(s_.store.leave(old, ResourceState::kVanished, "replaced", at));
   }
+  rename_others(s_.store, step);
   must(s_.store.manage(made.row, {step.stack, step.name, work.old_values ? unread_of(work).second : step.claim}));
   if (!work.inherited_key.empty()) settle_key(work, work.asked.place);
   s_.events.emit(work.target.ns, "resource.created", row.id.value, identity(row).text("hash", hex(content)).take());
@@ -500,10 +509,17 @@ void Execution::rename_replaced(RowId row) {
   const auto claim = must(s_.store.claim(row));
   auto declared = claim ? claimed(claim->declared) : std::nullopt;
   if (!declared) return must(s_.store.release(row));
-  declared->name += kReplaced;
   declared->protect = false;
-  declared->on_drift = OnDrift::kObserve;
-  must(s_.store.manage(row, {claim->stack, declared->name, declared_text(*declared)}));
+  rename_to_go(s_.store, row, claim->stack, std::move(*declared));
+}
+
+void rename_others(Store& store, const CommandStep& step) {
+  std::map<RowId, DeclaredResource> others;
+  must(store.of_stack(step.stack, step.name, [&](const ManagedView& view) {
+    if (view.type == step.type && view.target == step.target) return;
+    if (auto declared = claimed(std::string(view.declared))) others.emplace(view.row, std::move(*declared));
+  }));
+  for (auto& [row, declared] : others) rename_to_go(store, row, step.stack, std::move(declared));
 }
 
 void Execution::updated(Work& work, const Item& item, TimePoint now) {
@@ -516,6 +532,7 @@ void Execution::updated(Work& work, const Item& item, TimePoint now) {
   if (step.claim.empty()) {
     must(s_.store.set_drifted(step.row, false));
   } else {
+    rename_others(s_.store, step);
     must(s_.store.manage(step.row, {step.stack, step.name, step.claim}));
   }
   work.row = step.row;

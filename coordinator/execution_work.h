@@ -108,4 +108,9 @@ struct Execution::Work {
   } search;
 };
 
+/// What has the step's name in its stack, and is of another type or on another target, gives it up: for those that
+/// refer to it a name is one thing, also where nothing is deleted. Until it is, it stays the stack's, as what was
+/// replaced does.
+void rename_others(Store& store, const CommandStep& step);
+
 }  // namespace muster

@@ -382,6 +382,40 @@ TEST_CASE_METHOD(CommandsFixture, "what is replaced goes when those that used it
   CHECK(worker().asked<DeleteJob>().size() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what refers to a name that another type has now refers to that") {
+  system.add("NS::Item", {"i", R"({"id":"i","name":"a"})", "u", {}});
+  start_discovered();
+  const bool adopted = GENERATE(true, false);
+  if (!adopted) system.remove("NS::Item", "i");
+  if (!adopted) discover();
+  REQUIRE(apply(stack({box("a"), box("c")}))["state"] == "complete");
+  auto other = box("a");
+  other["type"] = "NS::Item";
+  other["on_drift"] = "revert";
+  other["properties"]["size"] = 1;
+  REQUIRE(apply(stack({other, linked("b", "a")}, "patch"))["state"] == "complete");
+  const auto& item = system.things["NS::Item"].front();
+  CHECK(thing("b")["link"] == item.id);
+  CHECK(plan(stack({other, linked("b", "a")}, "patch"))["nothing"] == true);
+
+  SECTION("and is put back like any other") {
+    auto& edited = system.things["NS::Item"].front();
+    edited.properties = Json{{"id", edited.id}, {"name", "a"}, {"size", 7}}.dump();
+    discover();
+    advance(Millis(3000));
+    CHECK(Json::parse(system.things["NS::Item"].front().properties)["size"] == 1);
+  }
+  SECTION("and what had the name goes with the next apply") {
+    CHECK(apply(stack({other, linked("b", "a")}))["state"] == "complete");
+    CHECK(count() == 1);
+  }
+  SECTION("and what had the name has it again when it is declared") {
+    CHECK(apply(stack({box("a"), box("c")}))["state"] == "complete");
+    CHECK(count() == 2);
+    CHECK(system.things["NS::Item"].empty());
+  }
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a plan of which a name is made as another type holds while nothing of it changes") {
   start_discovered();
   REQUIRE(apply(stack({box("a")}))["state"] == "complete");
