@@ -212,7 +212,15 @@ void Execution::plan_update(Work& work, const Json& there, TimePoint now) {
   for (const auto& each : wanted->secrets) secret.push_back(each.pointer);
   const auto difference = compare(rules, there, declared, secret);
   const auto planned = Json::parse(work.step.patch);
-  const auto allowed = paths_of(planned);
+  auto allowed = paths_of(planned);
+  const auto is_of_changed = [&](const TextPart& part) {
+    return part.kind == TextPart::Kind::kResource && std::ranges::any_of(plan_.steps, [&](const CommandStep& other) {
+             return other.stack == work.step.stack && other.name == part.text && other.action != StepAction::kDelete;
+           });
+  };
+  for (const auto& hole : work.step.resource->holes) {  // what this command changes may give them other values
+    if (std::ranges::any_of(hole.parts, is_of_changed)) allowed.push_back(hole.pointer);
+  }
   for (const auto& path : paths_of(difference.patch)) {
     if (std::ranges::any_of(allowed, [&](const auto& whole) { return within(path, whole); })) continue;
     return fail(work, {Errc::kConflict, path + " has changed since it was planned: plan again", {}, 0});

@@ -382,6 +382,28 @@ TEST_CASE_METHOD(CommandsFixture, "what is replaced goes when those that used it
   CHECK(worker().asked<DeleteJob>().size() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture,
+                 "a value that changes with what it is taken from is taken over with what was planned") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 1}}), linked("b", "a")}))["state"] == "complete");
+  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<UpdateJob>(job.operation)) return {};
+    static_cast<void>(system.change(job));
+    edit("a", "id", "another");  // the system sets it at each change
+    const auto& operation = std::get<UpdateJob>(job.operation);
+    const auto& there = system.thing("NS::Box", operation.native_id);
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, there.id, there.uid, there.properties, Millis(0)});
+  };
+  auto other = linked("b", "a");
+  other["properties"]["size"] = 5;
+  const auto changed = stack({box("a", {{"size", 2}}), other});
+  const auto ended = apply(changed);
+  INFO(message_of(ended, "b"));
+  CHECK(ended["state"] == "complete");
+  CHECK(thing("b")["link"] == "another");
+  CHECK(plan(changed)["nothing"] == true);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what refers to a name that another type has now refers to that") {
   system.add("NS::Item", {"i", R"({"id":"i","name":"a"})", "u", {}});
   start_discovered();
