@@ -103,7 +103,7 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
       fail(work, made ? unconfirmed(work, located.error()) : located.error());
       continue;
     }
-    if (work.change() != Work::Change::kCreate) begin_write(work);
+    if (work.change() != Work::Change::kCreate && !made) begin_write(work);
     const bool settles = changing && phase != Phase::kCreating && work.op.uncertain;
     go_on(work,
           settles                                                  ? Phase::kSettling

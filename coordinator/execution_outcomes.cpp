@@ -544,6 +544,8 @@ void Execution::updated(Work& work, const Item& item, TimePoint now) {
     must(s_.store.manage(step.row, {step.stack, step.name, step.claim}));
   }
   work.row = step.row;
+  work.set_phase(Phase::kConverging);  // it is done: a coordinator that goes on with this must not ask for it again
+  must(s_.store.put_operation(work.op));
   converge(work, parsed(work.prior), now);
 }
 

@@ -645,3 +645,23 @@ TEST_CASE_METHOD(CommandsFixture, "what was sent, and answered in a way that can
   CHECK(apply(with("1"))["state"] == "complete");
   CHECK(thing("a")["login"]["pin"] == "1");
 }
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "what was changed before a crash is not changed once more while it is not to be seen yet") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
+  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<UpdateJob>(job.operation)) return {};
+    const auto& there = system.things["NS::Box"].front();
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, there.id, there.uid, there.properties, Millis(0)});
+  };
+  const auto id = begin(stack({box("a", {{"size", 2}})}));
+  advance(Millis(300));
+  REQUIRE(worker().asked<UpdateJob>().size() == 1);
+  restart();
+  advance(Millis(5000));
+  edit("a", "size", 2);
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(worker().asked<UpdateJob>().size() == 1);
+  CHECK(events("resource.updated").size() == 1);
+}
