@@ -48,6 +48,18 @@ Json parsed(std::string_view properties) {
   return Json::parse(properties, nullptr, false);
 }
 
+/// The first step that deletes what used to refer to what another step replaces; nullptr: there is none.
+const CommandStep* leaving_user(Store& store, const CommandPlan& plan, const CommandStep& replaced) {
+  const auto uses_it = [&](const CommandStep& step) {
+    if (step.action != StepAction::kDelete || step.stack != replaced.stack) return false;
+    const auto claim = must(store.claim(step.row));
+    const auto declared = claim ? claimed(claim->declared) : std::nullopt;
+    return declared && declared->needs().contains(replaced.name);
+  };
+  const auto found = std::ranges::find_if(plan.steps, uses_it);
+  return found == plan.steps.end() ? nullptr : &*found;
+}
+
 void rename_to_go(Store& store, RowId row, const std::string& stack, DeclaredResource declared) {
   declared.name += kReplaced;
   declared.on_drift = OnDrift::kObserve;
@@ -156,7 +168,14 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
   if (unknown) return go_on(work, Phase::kSettling, now, pause_after(work.tries, kFirstPause));
   if (error.code == Errc::kConflict) {
     ++work.op.epoch;  // nothing was applied: what is asked for next is another change
-    return again(work, Phase::kReading, error, now);
+    const auto* const user = refuses && work.step.action == StepAction::kReplace && !work.second_half()
+                                 ? leaving_user(s_.store, plan_, work.step)
+                                 : nullptr;
+    if (user == nullptr) return again(work, Phase::kReading, error, now);
+    auto explained = error;
+    explained.message += " (" + user->name + ", which uses it, is deleted only when all else has succeeded: apply " +
+                         "once with `--exclude " + work.step.name + "`, then without)";
+    return again(work, Phase::kReading, explained, now);
   }
   fail(work, error);
 }

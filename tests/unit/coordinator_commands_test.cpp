@@ -404,6 +404,26 @@ TEST_CASE_METHOD(CommandsFixture,
   CHECK(plan(changed)["nothing"] == true);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what cannot be replaced for what is to be deleted says how it can") {
+  start_discovered();
+  auto used = box("a", {{"kind", "x"}});
+  REQUIRE(apply(stack({used, linked("b", "a")}))["state"] == "complete");
+  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+    const auto* deletion = std::get_if<DeleteJob>(&job.operation);
+    const auto by = thing("b");
+    if (deletion == nullptr || by.is_null() || by["link"] != deletion->native_id) return {};
+    return JobResult(Error{Errc::kConflict, "it is used", {}, 0});
+  };
+  used["properties"]["kind"] = "y";
+  const auto changed = stack({used});
+  CHECK_THAT(message_of(apply(changed), "a"), Contains("b, which uses it") && Contains("`--exclude a`"));
+  auto before = changed;
+  before["exclude"] = {"a"};
+  CHECK(apply(before)["state"] == "complete");
+  CHECK(apply(changed)["state"] == "complete");
+  CHECK(count() == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what refers to a name that another type has now refers to that") {
   system.add("NS::Item", {"i", R"({"id":"i","name":"a"})", "u", {}});
   start_discovered();
