@@ -147,11 +147,6 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
   const bool keep = request.flag("keep").value_or(true);
   if (request.fault()) return *request.fault();
   if (!draft.planned || *from == 0) p_.commands.plan(draft);
-  const auto basis = Commands::basis(draft);  // of what changes, in the order of the steps
-  const auto is_change = [](const PlanStep& step) { return step.action != StepAction::kUnchanged; };
-  const auto begin = draft.plan.steps.begin();
-  const auto skipped = static_cast<std::ptrdiff_t>(std::min(*from, draft.plan.steps.size()));
-  auto change = static_cast<std::size_t>(std::count_if(begin, begin + skipped, is_change));
   std::map<std::string, PropertyRule> rules;  // by type
   const auto patch_of = [&](const PlanStep& step) {
     const auto [it, first] = rules.try_emplace(step.type);
@@ -167,11 +162,11 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
   std::size_t next = *from;
   for (; next < draft.plan.steps.size() && steps.size() < kMaxAnswerBytes; ++next) {
     const auto& step = draft.plan.steps[next];
-    const bool unchanged = !is_change(step);
+    const bool unchanged = step.action == StepAction::kUnchanged;
     if (unchanged && changes_only && step.reason.empty()) continue;
     auto object = shown(step);
     if (!unchanged) object["patch"] = patch_of(step);
-    if (!unchanged) object["hash"] = basis[change++].hash;
+    if (!unchanged) object["hash"] = Commands::basis(step).hash;
     steps += (steps.empty() ? "" : ",") + object.dump();
   }
   const auto notes = [&](const std::vector<PlanMistake>& all) {

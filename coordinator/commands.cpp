@@ -236,12 +236,15 @@ void Commands::plan(Draft& draft) {
   draft.planned_at = s_.store.state();
 }
 
+PlanBasis Commands::basis(const PlanStep& step) {
+  const auto what = step.patch + "\n" + step.native_id + "\n" + step.reason;
+  return {step.stack, step.name, step_action_name(step.action), hex(hash128(what))};
+}
+
 std::vector<PlanBasis> Commands::basis(const Draft& draft) {
   std::vector<PlanBasis> all;
   for (const auto& step : draft.plan.steps) {
-    if (step.action == StepAction::kUnchanged) continue;
-    const auto what = step.patch + "\n" + step.native_id + "\n" + step.reason;
-    all.push_back({step.stack, step.name, step_action_name(step.action), hex(hash128(what))});
+    if (step.action != StepAction::kUnchanged) all.push_back(basis(step));
   }
   for (const auto& change : draft.target_changes) {
     all.push_back({{}, "target " + change.target, step_action_name(change.action), change.hash});

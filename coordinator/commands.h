@@ -69,6 +69,7 @@ class Commands {
   void discard(const std::string& id);
   /// Plans, or plans anew.
   void plan(Draft& draft);
+  [[nodiscard]] static PlanBasis basis(const PlanStep& step);
   [[nodiscard]] static std::vector<PlanBasis> basis(const Draft& draft);
   /// Where two plans differ, for people; empty: nowhere.
   static std::vector<std::string> moved(const std::vector<PlanBasis>& before, const std::vector<PlanBasis>& now);
