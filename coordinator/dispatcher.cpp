@@ -199,7 +199,7 @@ void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects
   }
   const auto capacity =
       std::min<std::size_t>(registry_.capacity(lane), static_cast<std::size_t>(config_.limits.jobs_in_flight));
-  while (state.flying < capacity) {
+  while (state.flying - state.stranded < capacity) {
     const auto id = next_job(lane, state, now);
     if (!id) return;
     auto& record = jobs_.at(*id);
@@ -321,6 +321,8 @@ void Dispatcher::end_flight(Record& record) {
   --lane.flying;
   if (record.worker.empty()) {
     --lane.unattributed;
+  } else if (std::exchange(record.stranded, false)) {
+    --lane.stranded;
   } else if (auto* entry = registry_.find(record.worker); entry != nullptr && entry->assigned > 0) {
     --entry->assigned;
   }
@@ -471,8 +473,12 @@ void Dispatcher::cancel(const std::string& ns, const WorkerId& worker, const Job
 void Dispatcher::on_worker_lost(const WorkerId& worker, TimePoint now, Effects&) {
   std::vector<JobId> ids;
   for (const auto& [token, record] : leases_) {
-    if (record->worker != worker || (record->gone && !MUSTER_MUTATION("change-lost-as-read"))) continue;
-    ids.push_back(record->id);  // a change that may run keeps its own lease
+    if (record->worker != worker) continue;
+    if (!record->gone || MUSTER_MUTATION("change-lost-as-read")) {
+      ids.push_back(record->id);
+    } else if (!std::exchange(record->stranded, true)) {  // a change that may run keeps its own lease
+      ++lanes_[record->spec.lane].stranded;
+    }
   }
   for (const auto& id : ids) lose_worker(jobs_.at(id), now);
 }

@@ -151,6 +151,7 @@ class Dispatcher {
     std::uint16_t resent = 0;  // for want of any sign
     bool gone = false;         // of a change: `go` was given for this dispatch
     bool uncertain = false;    // of a change: an attempt may have been applied
+    bool stranded = false;     // of a change that has gone: with a worker that is lost
     bool cancelled = false;
     bool limited = false;  // the target had a rate when it was sent
     bool offered = false;  // to a worker that is there, which did not take it
@@ -187,7 +188,8 @@ class Dispatcher {
     std::size_t jobs = 0;          // submitted, not ended
     std::size_t unattributed = 0;  // in flight through the queue group, taker not known yet
     std::size_t flying = 0;
-    TimePoint not_before;  // nobody responded
+    std::size_t stranded = 0;  // of these, with workers that are lost
+    TimePoint not_before;      // nobody responded
   };
 
   void count_in(const JobSpec& spec);

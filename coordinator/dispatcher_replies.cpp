@@ -176,6 +176,10 @@ void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects
     }
     auto& record = *lease->second;
     attribute(record, heartbeat.worker);
+    if (record.worker == heartbeat.worker && std::exchange(record.stranded, false)) {  // it is not lost after all
+      --lanes_[record.spec.lane].stranded;
+      if (auto* entry = registry_.find(record.worker)) ++entry->assigned;
+    }
     record.state = State::kRunning;
     record.since = now;
     if (is_mutation(record.spec.operation) && record.worker == heartbeat.worker) go(record, now, effects);

@@ -40,6 +40,11 @@ class DispatcherFixture {
     registry.accept(announcement, clock.now(), clock.wall());
     dispatcher.on_lane_changed({"NS", pool});
   }
+  void lose(const std::string& id) {
+    registry.gone(WorkerId(id));
+    dispatcher.on_worker_lost(WorkerId(id), clock.now(), effects_);
+    collect();
+  }
   void heartbeat(const std::string& id, std::vector<Running> running = {}, std::uint16_t free_slots = 0) {
     Heartbeat heartbeat;
     heartbeat.worker = WorkerId(id);

@@ -223,6 +223,46 @@ TEST_CASE_METHOD(DispatcherFixture, "what a draining worker still holds takes no
   CHECK(sent.empty());
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "what a lost worker may still be at takes no slot of the others") {
+  join("w1", 2);
+  std::vector<Job> jobs;
+  for (int i = 0; i < 2; ++i) jobs.push_back(dispatch(change()).job);
+  for (const auto& job : jobs) accept(job, "w1");
+  lose("w1");
+  join("w2", 2);
+  for (int i = 0; i < 2; ++i) {
+    submit();
+    tick();
+    REQUIRE(sent.size() == 1);
+    jobs.push_back(take().job);
+    accept(jobs.back(), "w2");
+  }
+  submit();
+  tick();
+  CHECK(sent.empty());
+  const auto running = [&](std::size_t from) {
+    return std::vector<Running>{{jobs[from].id, jobs[from].token}, {jobs[from + 1].id, jobs[from + 1].token}};
+  };
+  SECTION("it comes back with what it was at") {
+    join("w1", 2);
+    heartbeat("w1", running(0));
+    tick();
+    CHECK(sent.empty());
+    answer(jobs[0], "w1", JobResult(MutationResult{}));
+    CHECK(take().subject == own("w1"));
+  }
+  SECTION("it does not, and both are attempted again") {
+    for (int second = 0; second < 12; ++second) {
+      advance(Millis(1000));
+      heartbeat("w2", running(2));
+    }
+    CHECK(sent.empty());
+    succeed(jobs[2], "w2");
+    REQUIRE(sent.size() == 1);
+    CHECK(is_mutation(take().job.operation));
+  }
+}
+
 TEST_CASE_METHOD(DispatcherFixture,
                  "a worker that cannot keep results sends changes elsewhere, and throttles no target") {
   join("w1");
