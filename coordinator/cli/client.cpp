@@ -66,10 +66,11 @@ std::optional<Error> api_error(std::string_view answer, std::string_view verb) {
   if (simdjson::to_json_string(object["error"]).get(found) != simdjson::SUCCESS) return std::nullopt;
   const Json body = Json::parse(found, nullptr, false);
   if (!body.is_object()) return Error{Errc::kMalformed, "the answer is an error that cannot be read"};
-  Error error;
-  error.code = code_named(body.value("code", ""));
-  error.message = body.value("message", "refused");
-  const std::string where = body.value("where", "");
+  Error error;  // whose parts may be of any kind: not only a coordinator may have answered
+  error.code = code_named(field(body, "code"));
+  error.message = field(body, "message");
+  if (error.message.empty()) error.message = "refused";
+  const std::string where = field(body, "where");
   if (!where.empty() && where != verb) error.message += " (" + where + ")";
   return error;
 }

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <future>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "coordinator/cli/client.h"
 #include "support/nats_server.h"
@@ -34,7 +36,8 @@ NatsOptions options_for(const NatsServer& server) {
 /// Stands where a coordinator would, and answers from the n-th question on.
 class Coordinator {
  public:
-  Coordinator(const NatsServer& server, int answers_from) {
+  Coordinator(const NatsServer& server, int answers_from, std::string says = R"({"here":true})")
+      : says_(std::move(says)) {
     auto bus = NatsBus::connect(options_for(server), quiet());
     REQUIRE(bus);
     bus_ = std::move(*bus);
@@ -58,7 +61,7 @@ class Coordinator {
           if (++questions_ < answers_from) continue;
           Outgoing answer;
           answer.subject = message.reply;
-          answer.data = R"({"here":true})";
+          answer.data = says_;
           (void)bus_->publish(answer);
         }
         messages.clear();
@@ -66,6 +69,7 @@ class Coordinator {
     }
   }
 
+  const std::string says_;
   std::unique_ptr<NatsBus> bus_;
   std::atomic<bool> end_ = false;
   std::atomic<int> questions_ = 0;
@@ -87,6 +91,14 @@ TEST_CASE("a question that changes nothing is asked again until somebody answers
   REQUIRE(answer);
   CHECK(*answer == R"({"here":true})");
   CHECK(coordinator.questions() >= 2);
+}
+
+TEST_CASE("an error of any shape is an error") {
+  const NatsServer server;
+  const auto* says = GENERATE(R"({"error":{"code":7,"message":["a","list"],"where":{}}})", R"({"error":{"code":null}})",
+                              R"({"error":7})");
+  const Coordinator coordinator(server, 1, says);
+  CHECK_FALSE(client_of(server)->ask("supervise", cli::Json::object()));
 }
 
 TEST_CASE("what was asked ahead is not asked again") {
