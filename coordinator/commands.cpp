@@ -551,16 +551,22 @@ Verdict Commands::evidence(const JobReply& reply, std::string_view ns, Effects& 
     }
     return Verdict::kSuperseded;
   }
-  if (operation->state == "done") return Verdict::kCommitted;
-  if (done->status != MutationStatus::kSuccess || done->native_id.empty()) return Verdict::kSuperseded;
-  // The step ended without knowing: a look at the target tells what there is now, and the inventory has it then.
+  const bool known = operation->state == "done";
+  const bool same = operation->native_id.empty() || operation->native_id == done->native_id;
+  if (done->status != MutationStatus::kSuccess || done->native_id.empty() || (known && same)) {
+    return known ? Verdict::kCommitted : Verdict::kSuperseded;
+  }
+  // The step ended without knowing, or a second object was made for one key: a look at the target tells what there is
+  // now, and the inventory has it then.
   const auto command = must(s_.store.command(operation->command));
   const auto plan = command ? CommandPlan::parse(command->plan) : Result<CommandPlan>(Error{});
   if (plan && operation->step < plan->steps.size()) {
     const auto& step = plan->steps[operation->step];
     if (!is_of_namespace(step)) return Verdict::kRefused;
-    s_.log.warn("command={} step={} had ended as {}, and was applied after all: native_id={}", operation->command.value,
-                step.name, operation->state, done->native_id);
+    if (known && step.action != StepAction::kCreate) return Verdict::kCommitted;  // what it replaced has another id
+    s_.log.warn("command={} step={} had ended as {}{}, and was applied after all: native_id={}",
+                operation->command.value, step.name, operation->state, known ? " with " + operation->native_id : "",
+                done->native_id);
     // The target may have another name by now.
     if (!discovery_.trigger({{step.target}, {step.type}}, "drift")) {
       static_cast<void>(discovery_.trigger({{}, {step.type}}, "drift"));

@@ -452,6 +452,24 @@ TEST_CASE_METHOD(CommandsFixture, "a result of nobody's job is refused, one that
   CHECK(worker().acks.back().verdict == Verdict::kRefused);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a late success with another id than the one that is known is looked at") {
+  start_discovered();
+  apply(stack({box("a")}));
+  const auto job = worker().asked<CreateJob>().front();
+  system.add("NS::Box", {.id = "twin"});
+  const auto tell = [&](const std::string& id) {
+    worker().send_late(job, MutationResult{MutationStatus::kSuccess, {}, id, {}, "{}", {}});
+    advance(Millis(2000));
+    finish_runs();
+  };
+  tell("made-1");
+  CHECK(listed("NS::Box") == Strings{"made-1"});
+  tell("twin");
+  CHECK(worker().acks.back().verdict == Verdict::kSuperseded);
+  CHECK(listed("NS::Box") == Strings{"made-1", "twin"});
+  CHECK(plan(stack({box("a")}))["nothing"] == true);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a result that comes on another namespace's subject is no evidence") {
   start_discovered();
   worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
