@@ -7,6 +7,7 @@
 #include "coordinator/must.h"
 #include "schema/codec.h"
 #include "schema/mutation.h"
+#include "worker_sdk/bus/subject_rules.h"
 
 namespace muster {
 namespace {
@@ -44,9 +45,11 @@ CoordinatorStatus new_status(const Clock& clock, Random& random) {
   return status;
 }
 
-/// Whoever asks could have an answer said where it may not speak itself: on the fleet's own subjects, or the server's.
+/// Whether nothing is answered there: whoever asks could have it said where it may not speak itself, on the fleet's own
+/// subjects or the server's; and nothing can be sent to a pattern.
 bool is_reserved(std::string_view reply, const std::string& prefix) {
-  return reply.starts_with(prefix + ".") || reply.starts_with("$");
+  return reply.starts_with(prefix + ".") || reply.starts_with("$") ||
+         (!reply.empty() && !valid_subject(reply, Wildcards::kRefused));
 }
 
 }  // namespace

@@ -83,7 +83,8 @@ std::string fleet_on(NatsBus& bus, const Subjects& subjects, const Clock& clock)
   }
   if (!inbox.empty() && !inbox.front().no_responders) {
     const auto answer = nlohmann::json::parse(inbox.front().data, nullptr, false);
-    if (answer.is_object()) fleet = answer.value("fleet", "");
+    const auto told = answer.is_object() ? answer.find("fleet") : answer.end();
+    if (told != answer.end() && told->is_string()) fleet = told->get<std::string>();
   }
   bus.unsubscribe(*subscription);
   return fleet;

@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include "support/fake_worker.h"
+#include "support/nats_client.h"
 #include "support/parts_fleet.h"
 #include "worker_sdk/bus/nats_bus.h"
 
@@ -234,5 +235,15 @@ TEST_CASE("whatever a worker says, the fleet goes on and the run ends with a wor
     CHECK(known == one.known);
   }
   CHECK(fleet.discover({"--target", "healthy", "--target", "good"})["state"] == "complete");
+  CHECK(fleet.stop_coordinator() == 0);
+}
+
+TEST_CASE("requests for answers where none can be sent are counted as malformed") {
+  constexpr int kAsked = 500;
+  PartsFleet fleet;
+  fleet.configure("discovery: {interval: 0s}\n");
+  test::NatsClient client(fleet.nats.url());
+  for (int i = 0; i < kAsked; ++i) client.ask("muster.api.status", "answers.*", "{}");
+  REQUIRE(PartsFleet::eventually([&] { return fleet.json({"status"})["malformed"] >= kAsked; }));
   CHECK(fleet.stop_coordinator() == 0);
 }

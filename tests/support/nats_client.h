@@ -41,6 +41,12 @@ class NatsClient {
         {{"stream_name", stream}, {"config", {{"durable_name", name}, {"ack_policy", "explicit"}}}});
   }
 
+  /// Asks for an answer on `reply`, which need not be one that can be sent to.
+  void ask(const std::string& subject, const std::string& reply, const std::string& text) {
+    check(natsConnection_PublishRequestString(connection_.get(), subject.c_str(), reply.c_str(), text.c_str()),
+          subject);
+  }
+
   /// From now on every message is kept.
   void listen() {
     natsSubscription* raw = nullptr;
