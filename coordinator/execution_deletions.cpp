@@ -112,19 +112,19 @@ void Execution::take_emptying(Work& work, JobResult result, TimePoint now) {
   if (error != nullptr && error->code == Errc::kCancelled && row_.cancel != Cancelled::kNo) {
     return end(work.op.step, State::kCancelled, "CANCELLED", "cancelled");
   }
+  const auto it_lies_in = std::string(row.native_id) + " lies in it, and ";
   if (error != nullptr && error->code != Errc::kNotFound) {
-    return fail(
-        work,
-        {error->code, std::string(row.native_id) + " lies in it, and cannot be deleted: " + error->message, {}, 0});
+    const Error why{error->code, it_lies_in + "cannot be deleted: " + error->message, error->retry_after, 0};
+    return error_traits(error->code).retry == Retry::kNever ? fail(work, why) : again(work, Phase::kEmptying, why, now);
   }
   if (done != nullptr && done->status != MutationStatus::kSuccess) {
-    return fail(
-        work,
-        {Errc::kConflict, std::string(row.native_id) + " lies in it, and is being deleted still: apply again", {}, 0});
+    const Error why{Errc::kConflict, it_lies_in + "is being deleted still: apply again", done->retry_after, 0};
+    return again(work, Phase::kEmptying, why, now);
   }
   leave_contents(work, row.row);
   leave(work, row, "parent", "resource.vanished");  // as what goes with it by itself: it is made anew by its own step
   work.contents.pop_back();
+  work.tries = 0;
   go_on(work, Phase::kEmptying, now);
   submit_due(work, now);
 }

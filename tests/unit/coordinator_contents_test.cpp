@@ -391,3 +391,23 @@ TEST_CASE_METHOD(ContentsFixture, "what is managed stays when what it lies in is
   CHECK(state_of("NS::Item", "inside") == "present");
   CHECK_FALSE(row("NS::Item", "inside").drifted);
 }
+
+TEST_CASE_METHOD(ContentsFixture, "what a thing is emptied of is asked for again where that may help") {
+  system.refuses_full = true;
+  start_discovered();
+  const auto declared = [](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  int failed = 0;
+  const bool in_vain = GENERATE(false, true);
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    const bool empties = job.type == "NS::Item" && std::holds_alternative<DeleteJob>(job.operation);
+    if (!empties || (failed == 3 && !in_vain)) return {};
+    if (++failed == 1) return Error{Errc::kThrottling, "later", Millis(100), 0};
+    if (failed == 2) return MutationResult{MutationStatus::kInProgress, "request", {}, {}, {}, {}};
+    if (in_vain && failed == 5) return Error{Errc::kAccessDenied, "no more", {}, 0};
+    return Error{Errc::kServiceUnavailable, "not now", {}, 0};
+  };
+  CHECK(result_of(apply(declared("y")), "a") == (in_vain ? "failed ACCESS_DENIED" : "done"));
+  CHECK(failed == (in_vain ? 5 : 3));
+  CHECK(thing("a")["kind"] == (in_vain ? "x" : "y"));
+}
