@@ -83,15 +83,12 @@ void Fleet::follow(const Outgoing& message, std::string_view from) {
   if (message.data.size() > kMaxEventBytes) fault_ = fmt::format("{} bytes of events in one", message.data.size());
   auto events = Json::parse(message.data);
   if (!events.is_array()) events = Json::array({std::move(events)});
-  // What goes out while nobody hears it is not said again: without a stream it can be read in the store.
-  const auto connections = connections_of_coordinator();
-  const bool apart = std::exchange(connections_, connections) != connections && plainly_;
   const bool streams = from == "stream";
   for (const auto& event : events) {
     const auto sequence = std::stoull(event.at("sequence").get<std::string>());
     const auto before = sequence - 1;
     const bool again = before < followed_ && (before == must(store_->published()) || (streams && before == streamed_));
-    if (sequence != followed_ + 1 && !again && !(apart && sequence > followed_)) {
+    if (sequence != followed_ + 1 && !again) {
       fault_ = fmt::format("event {} is told after {}", sequence, followed_);
     }
     followed_ = sequence;

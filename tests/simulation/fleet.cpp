@@ -162,10 +162,6 @@ void Fleet::start_coordinator() {
 
 void Fleet::crash_coordinator() {
   doom_.reset();
-  if (coordinator_) {  // whether something went out since that nobody heard; the next one begins with its first
-    const auto link = coordinator_->bus->link();
-    connections_ = link.connected && link.connections == connections_ ? 1 : 0;
-  }
   coordinator_.reset();
   asked_for_.clear();
   store_->rollback();  // what was not committed dies with the process
@@ -405,10 +401,6 @@ std::string Fleet::who_is_next() const {
   return "nobody";
 }
 
-std::uint64_t Fleet::connections_of_coordinator() const {
-  return coordinator_ ? coordinator_->bus->link().connections : 0;
-}
-
 Fleet::Fault Fleet::pass(const std::function<bool()>& done, Millis limit, const std::string& what) {
   const auto until = clock_.now() + limit;
   for (int turns = 0; !done();) {
@@ -507,10 +499,6 @@ Fleet::Fault Fleet::run() {
   objects_.set_faults(faults_.changes);
   objects_.may_be_doubled(faults_.liars > 0);
   if (faults_.stream > 0) stream_ = std::make_unique<EventStream>(broker_, clock_, usual_.prefix);
-  plainly_ = !stream_ || std::ranges::any_of(plan_, [](const auto& each) {
-    return each.second.kind == Act::Kind::kStream &&
-           each.second.who == static_cast<std::size_t>(EventStream::State::kAway);
-  });
   start_coordinator();
   for (std::size_t i = 0; i < kWorkers; ++i) start_worker(i);
   if (faults_.liars > 0) start_liar();

@@ -62,7 +62,6 @@ class Fleet {
   void take_answers();
   void make(const Wish& wish);
   [[nodiscard]] TimePoint next_moment();
-  [[nodiscard]] std::uint64_t connections_of_coordinator() const;
   [[nodiscard]] std::string who_is_next() const;  // of those that are due now, for a message
   /// Lets time pass until `done` holds; an error when it does not within `limit` of virtual time.
   Fault pass(const std::function<bool()>& done, Millis limit, const std::string& what);
@@ -121,14 +120,12 @@ class Fleet {
   std::vector<std::unique_ptr<WorkerProcess>> workers_;
   std::unique_ptr<Liar> liar_;
   std::unique_ptr<EventStream> stream_;
-  bool plainly_ = true;                   // events may go out where nobody keeps them
   std::vector<TimePoint> stopped_until_;  // by process; the last is the coordinator
   std::size_t cut_off_ = 0;               // a bit for each process
   std::optional<std::uint64_t> doom_;     // messages that the coordinator sends before it dies
   std::unique_ptr<MemoryBus> user_;
-  std::uint64_t followed_ = 0;     // the last event that the user has heard
-  std::uint64_t streamed_ = 0;     // and that of the stream
-  std::uint64_t connections_ = 0;  // that the coordinator had made by then
+  std::uint64_t followed_ = 0;  // the last event that the user has heard
+  std::uint64_t streamed_ = 0;  // and that of the stream
   std::size_t asked_ = 0;
   std::map<std::size_t, Json> answers_;
   std::map<std::size_t, Millis> looked_at_;  // by number of the request: how long its plan is before it is applied
