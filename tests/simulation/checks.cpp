@@ -35,6 +35,7 @@ void Fleet::watch(const Outgoing& message) {
   }
   if (message.subject.starts_with("sim.job.") || message.subject.ends_with(".job")) {
     const auto job = decode<Job>(message.data);
+    if (job && !is_within_rate(job->target.id)) fault_ = "a target is called more often than it may be";
     if (job && is_mutation(job->operation)) {
       if (store_->uncommitted() > 0) fault_ = "a change is asked for before that is durable";
       auto& token = asked_for_[job->id];
@@ -55,6 +56,18 @@ void Fleet::watch(const Outgoing& message) {
   if (!row) fault_ = "`go` is said to a job that no step waits for";
   // A reply that was read a moment later may have ended the step: then its worker has given up, too.
   if (row && row->state != "running") needless_.insert(go->job.token);
+}
+
+/// Whether one more call of a target is within what the fleet may ask of it.
+bool Fleet::is_within_rate(const TargetId& target) {
+  const auto rate = config_.limits.requests_per_second;
+  if (rate <= 0) return true;
+  const auto most = std::max(1.0, rate);
+  auto& [left, since] = budgets_.try_emplace(target, most, clock_.now()).first->second;
+  const std::chrono::duration<double> passed = clock_.now() - since;
+  left = std::min(most, left + rate * passed.count()) - 1;
+  since = clock_.now();
+  return left > -0.001;
 }
 
 void Fleet::hear(const Outgoing& message) {

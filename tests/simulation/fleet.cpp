@@ -164,6 +164,7 @@ void Fleet::crash_coordinator() {
   doom_.reset();
   coordinator_.reset();
   asked_for_.clear();
+  budgets_.clear();
   store_->rollback();  // what was not committed dies with the process
 }
 
@@ -362,7 +363,10 @@ void Fleet::perform(const Act& act) {
 void Fleet::turn_all() {
   const auto now = clock_.now();
   broker_.deliver_until(now);
-  if (store_->failing) asked_for_.clear();  // as after a crash: it begins anew
+  if (store_->failing) {  // as after a crash: it begins anew
+    asked_for_.clear();
+    budgets_.clear();
+  }
   if (coordinator_ && stopped_until_[kMaxWorkers] <= now) {
     try {
       coordinator_->core.turn();

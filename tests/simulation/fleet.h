@@ -80,6 +80,7 @@ class Fleet {
 
   // checks.cpp
   void watch(const Outgoing& message);
+  [[nodiscard]] bool is_within_rate(const TargetId& target);
   void hear(const Outgoing& message);                           // of a worker
   void follow(const Outgoing& message, std::string_view from);  // an event
   [[nodiscard]] Fault check_change(const std::string& key, const Host& host);
@@ -133,7 +134,8 @@ class Fleet {
   std::map<Token, TimePoint> gone_;          // tokens that were told to go, and when first
   std::set<Token> acted_;                    // tokens under which a change was made
   std::map<JobId, Token> asked_for_;         // changes that this coordinator has asked for, and with which token last
-  std::set<Token> superseded_;               // tokens of changes that it has asked for once more
+  std::map<TargetId, std::pair<double, TimePoint>> budgets_;  // calls that it may still make of targets, and since when
+  std::set<Token> superseded_;                                // tokens of changes that it has asked for once more
   std::map<std::string, std::set<std::string>> drifted_at_;  // by key of a change: ids of what was not as declared then
   std::set<Token> needless_;                         // tokens under which `go` was said though their steps had ended
   std::map<Token, std::vector<Bytes>> heard_parts_;  // of results that workers tell in parts
