@@ -375,6 +375,18 @@ TEST_CASE_METHOD(DispatcherFixture, "a result of a superseded dispatch is droppe
   CHECK(dispatcher.counters().stale_replies == 2);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "the token of one job says nothing of another") {
+  join("w1", 2);
+  const auto job = dispatch(change()).job;
+  auto mixed = dispatch().job;
+  mixed.token = job.token;
+  accept(mixed, "w1");
+  CHECK(told_to_go == 0);
+  answer(mixed, "w1", Busy{});
+  CHECK(dispatcher.leases(job.id, job.token));
+  CHECK(dispatcher.counters().stale_replies == 2);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a worker that accepts what is no longer its job is told to cancel it") {
   join("w1");
   join("w2");
@@ -498,6 +510,14 @@ TEST_CASE_METHOD(DispatcherFixture, "the deadline of what was asked for before a
     CHECK(outcomes().empty());
     CHECK(sent.empty());
   }
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "what was asked for before a restart may have begun, and is not taken back") {
+  auto made = change();
+  CHECK(dispatcher.take_back(submit(made)));
+  made.id = JobId("earlier");
+  made.recovered = true;
+  CHECK_FALSE(dispatcher.take_back(submit(made)));
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "a reply of another fleet ends nothing") {

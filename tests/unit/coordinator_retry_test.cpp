@@ -29,6 +29,7 @@ TEST_CASE_METHOD(DispatcherFixture, "a job without responders waits, and goes wh
     advance(Millis(1000));
     message = take();
     CHECK(message.job.attempt == 1);
+    CHECK(message.subject == group());  // nobody has taken it, and nobody is full of it
   }
   no_responders(message.job);
   join("w2");
@@ -37,6 +38,17 @@ TEST_CASE_METHOD(DispatcherFixture, "a job without responders waits, and goes wh
   CHECK(message.job.attempt == 1);
   succeed(message.job, "w2");
   CHECK(outcome().attempts == 1);
+}
+
+TEST_CASE_METHOD(DispatcherFixture,
+                 "a job that a worker has is not given to another, whatever is said of its subject") {
+  join("w1");
+  join("w2");
+  const auto message = dispatch(change());
+  accept(message.job, "w1");
+  no_responders(message.job);
+  CHECK(sent.empty());
+  CHECK(dispatcher.leases(message.job.id, message.job.token));
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "what was sent before a worker was in the group does not wait for another one") {
@@ -336,6 +348,19 @@ TEST_CASE_METHOD(DispatcherFixture, "parts that make no reply to the job are an 
     if (attempt < 3) message = await();
   }
   CHECK(failure() == Errc::kInternalFailure);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "parts that make a reply to another job end neither") {
+  join("w1", 2);
+  const auto message = dispatch(), other = dispatch();
+  const auto whole =
+      encode(JobReply{fleet, other.job.id, other.job.token, WorkerId("w1"), 1, 1, JobResult(ListResult{})});
+  answer(message.job, "w1", Part{0, 2, whole.substr(0, 8)});
+  answer(message.job, "w1", Part{1, 2, whole.substr(8)});
+  CHECK(outcomes().empty());
+  CHECK(await().job.id == message.job.id);
+  succeed(other.job, "w1");
+  CHECK(outcome().job == other.job.id);
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "parts of replies that never came whole take no room from those that come after") {
