@@ -192,6 +192,19 @@ TEST_CASE_METHOD(IdentityFixture, "nor does it when the new place of the one is 
   CHECK(listed("NS::Box") == Strings{"b", "c"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "nor does it when the successor comes while it is looked whether the one is there") {
+  start_discovered();
+  const auto id = row("NS::Box", "b").id;
+  system.thing("NS::Box", "b").id = "c";
+  workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read != nullptr && read->native_ids == Strings{"b"}) system.add("NS::Box", {.id = "b", .uid = "u-other"});
+    return {};
+  };
+  discover();
+  CHECK(row("NS::Box", "c").id == id);
+}
+
 TEST_CASE_METHOD(IdentityFixture, "a tree that was renamed is renamed as a whole") {
   manifest = test::make_manifest({{"NS::Dir", "NS::Dir"}});
   system.add("NS::Dir", {.id = "/", .uid = "0"});
