@@ -130,6 +130,26 @@ TEST_CASE_METHOD(CancelFixture, "what lies in a thing is emptied no further when
   CHECK(worker().asked<DeleteJob>().size() == 2);
 }
 
+TEST_CASE_METHOD(CancelFixture, "what may have been made is found out, though nobody has been asked for it once more") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> Behaviour {
+    static_cast<void>(system.change(job));
+    worker().draining = true;
+    return FakeWorker::Hold{};
+  };
+  const auto id = begin(stack({box("a")}));
+  advance(Millis(1500));
+  const auto job = worker().asked<CreateJob>().at(0);
+  worker().send_reply(job, Subjects("muster").reply("NS", coordinator->status().id, job.token),
+                      JobResult(Error{Errc::kNetwork, "reset", {}, 0}));
+  advance(Millis(1500));
+  REQUIRE(worker().asked<CreateJob>().size() == 1);
+  api("cancel", {{"command", id}});
+  worker().on_go = {};
+  worker().draining = false;
+  CHECK(result_of(end_of(id), "a") == "done");
+}
+
 TEST_CASE_METHOD(CancelFixture, "what was taken back unsent is looked at by runs as before") {
   system.refuses_full = true;
   start_discovered();

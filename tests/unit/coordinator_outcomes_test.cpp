@@ -31,6 +31,15 @@ TEST_CASE_METHOD(CommandsFixture, "an answer that is lost makes no second object
     CHECK(apply(stack({box("a")}))["state"] == "complete");
     CHECK(lost > 1);  // an answer was lost, and another attempt made
   }
+  SECTION("it did it, lost the answer, and may do no such thing any more") {
+    worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+      if (lost++ > 0) return JobResult(Error{Errc::kAccessDenied, "not any more", {}, 0});
+      static_cast<void>(system.change(job));
+      return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
+    };
+    CHECK(apply(stack({box("a")}))["state"] == "complete");
+    CHECK(lost == 2);
+  }
   SECTION("it did nothing, and answered that it may have failed") {
     worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
       if (lost++ > 0) return {};

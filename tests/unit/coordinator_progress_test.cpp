@@ -192,6 +192,22 @@ TEST_CASE_METHOD(CommandsFixture, "a request that the target does not know is as
   CHECK(std::get<StatusJob>(polls.back().operation) == StatusJob{"", "made-1"});
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what is there tells how a request went that the target knows no more") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kNotFound, "no such request", {}, 0});
+  };
+  CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  CHECK(worker().asked<StatusJob>().size() == 1);
+  CHECK(worker().asked<UpdateJob>().size() == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a change that never shows is found out") {
   start_discovered();
   worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
