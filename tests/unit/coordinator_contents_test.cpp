@@ -93,6 +93,58 @@ TEST_CASE_METHOD(ContentsFixture, "what lies in a thing that is replaced is made
   CHECK(system.things["NS::Item"].empty());
 }
 
+TEST_CASE_METHOD(ContentsFixture, "a thing that is replaced is emptied of nothing but what was planned to go") {
+  system.refuses_full = true;
+  start_discovered();
+  const bool knows_uid = GENERATE(true, false);
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (job.type != "NS::Item" || knows_uid) return {};
+    auto result = system.change(job);
+    system.things["NS::Item"].back().uid.clear();
+    std::get<MutationResult>(result).uid.clear();
+    return result;
+  };
+  const auto declared = [](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  const auto& items = system.things["NS::Item"];
+  const auto mine = items.front().id;
+  if (!knows_uid) {
+    CHECK(result_of(apply(declared("y")), "a") == "failed CONFLICT");
+    CHECK(items.size() == 1);
+    return;
+  }
+  SECTION("something is in it that nobody declares") {
+    system.add("NS::Item", {.id = "theirs", .uid = "u-theirs", .parent = id_of("a")});
+    discover();
+    CHECK(result_of(apply(declared("y")), "a") == "failed CONFLICT");
+    REQUIRE(items.size() == 1);
+    CHECK(items.front().id == "theirs");
+  }
+  SECTION("something else has the id of what is to go") {
+    system.thing("NS::Item", mine).uid = "u-theirs";
+    CHECK(result_of(apply(declared("y")), "a") == "failed CONFLICT");
+    CHECK(items.size() == 1);
+  }
+  CHECK(thing("a")["kind"] == "x");
+}
+
+TEST_CASE_METHOD(ContentsFixture,
+                 "what a thing is emptied of is another change, and no write any more when it is done") {
+  system.refuses_full = system.names_are_ids = true;
+  start_discovered();
+  const auto declared = [](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  REQUIRE(apply(declared("y"))["state"] == "complete");
+  std::set<std::string> keys;
+  const auto deletions = worker().asked<DeleteJob>();
+  for (const auto& job : deletions) keys.insert(std::get<DeleteJob>(job.operation).idempotency_key);
+  CHECK(deletions.size() == 3);  // of the box, of what is in it, of the box again
+  CHECK(keys.size() == 3);
+  system.thing("NS::Item", "b").properties = R"({"name":"b","size":7})";
+  discover();
+  CHECK(row("NS::Item", "b").properties == R"({"name":"b","size":7})");
+}
+
 TEST_CASE_METHOD(ContentsFixture, "what has the id of what it replaces stays") {
   system.names_are_ids = true;
   start_discovered();
