@@ -128,9 +128,9 @@ TEST_CASE_METHOD(ContentsFixture, "a thing that is replaced is emptied of nothin
   CHECK(thing("a")["kind"] == "x");
 }
 
-TEST_CASE_METHOD(ContentsFixture,
-                 "what a thing is emptied of is another change, and no write any more when it is done") {
-  system.refuses_full = system.names_are_ids = true;
+TEST_CASE_METHOD(ContentsFixture, "what goes with a thing that is replaced is looked at again when it is made anew") {
+  system.names_are_ids = true;
+  system.refuses_full = GENERATE(false, true);
   start_discovered();
   const auto declared = [](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
   REQUIRE(apply(declared("x"))["state"] == "complete");
@@ -138,8 +138,8 @@ TEST_CASE_METHOD(ContentsFixture,
   std::set<std::string> keys;
   const auto deletions = worker().asked<DeleteJob>();
   for (const auto& job : deletions) keys.insert(std::get<DeleteJob>(job.operation).idempotency_key);
-  CHECK(deletions.size() == 3);  // of the box, of what is in it, of the box again
-  CHECK(keys.size() == 3);
+  CHECK(deletions.size() == (system.refuses_full ? 3 : 1));  // of the box, of what is in it, of the box again
+  CHECK(keys.size() == deletions.size());
   system.thing("NS::Item", "b").properties = R"({"name":"b","size":7})";
   discover();
   CHECK(row("NS::Item", "b").properties == R"({"name":"b","size":7})");
