@@ -121,6 +121,7 @@ TEST_CASE_METHOD(DriftFixture, "what is gone is drift where somebody is to hear 
   system.things.clear();
   discover();
   CHECK(told("resource.drifted") == (on_drift == "alert"));
+  CHECK(drifted() == (on_drift == "alert" ? 1 : 0));
   CHECK(state_of("NS::Box", "made-1") == "missing");
   CHECK(apply(stack({}, "destroy"))["kind"] == "destroy");
 }

@@ -85,6 +85,16 @@ TEST_CASE_METHOD(IdentityFixture, "two ids with one uid that are both there are 
   CHECK(resource_events() == Strings{"discovered:link"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "one of two ids with the uid of an object that is gone is what that was renamed to") {
+  start_discovered();
+  const auto before = row("NS::Box", "a").id;
+  system.thing("NS::Box", "a").id = "x";
+  system.add("NS::Box", {.id = "y", .uid = "u-a"});
+  CHECK(discover()["state"] == "complete");
+  CHECK(listed("NS::Box") == Strings{"b", "x", "y"});
+  CHECK(row("NS::Box", "x").id == before);
+}
+
 TEST_CASE_METHOD(IdentityFixture, "objects whose ids move on in a row are what they were") {
   system.list_properties = GENERATE(false, true);
   const bool backwards = GENERATE(false, true);

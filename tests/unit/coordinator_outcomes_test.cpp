@@ -584,6 +584,37 @@ TEST_CASE_METHOD(CommandsFixture, "what a create told is kept where nobody can r
   CHECK(listed("NS::Box") == Strings{thing("a")["id"].get<std::string>()});
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what a command has read is not stale any more") {
+  start_discovered();
+  const auto declared = stack({box("a", {{"size", 1}})});
+  REQUIRE(apply(declared)["state"] == "complete");
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation)) return {};
+    ListResult page;
+    page.problems.push_back({{}, {Errc::kAccessDenied, "some of it", {}, 0}});
+    return JobResult(std::move(page));
+  };
+  discover();
+  REQUIRE(state_of("NS::Box", "made-1") == "stale");
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kAccessDenied, "it is to stay as it is", {}, 0});
+  };
+  REQUIRE(apply(stack({box("a", {{"size", 2}})}))["state"] == "failed");
+  CHECK(state_of("NS::Box", "made-1") == "present");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a plugin that changes another object than it was told to has failed") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    auto result = system.change(job);
+    std::get<MutationResult>(result).native_id = "other";
+    return result;
+  };
+  const auto failed = apply(stack({box("a", {{"size", 2}})}));
+  CHECK_THAT(message_of(failed, "a"), Contains("changed other instead of made-1"));
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is there and not ours is no success") {
   start_discovered();
   system.add("NS::Box", {"theirs", R"({"name":"a"})", "u", ""});
