@@ -221,6 +221,14 @@ TEST_CASE_METHOD(ApiFixture, "what was at a time is one version, also where the 
   CHECK(same["version"] == 4);
 }
 
+TEST_CASE_METHOD(ApiFixture, "the newest run is told first, also where the clock was set back") {
+  start_discovered();
+  clock.set_wall(clock.wall() - Millis(3'600'000));
+  const auto newest = api("discover")["run"];
+  finish_runs();
+  CHECK(last_report()["run"] == newest);
+}
+
 TEST_CASE_METHOD(ApiFixture, "targets, workers, plugins and types are shown with every field of the contract") {
   start_discovered();
   const auto target = item("targets");

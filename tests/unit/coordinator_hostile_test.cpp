@@ -238,6 +238,19 @@ TEST_CASE_METHOD(HostileFixture, "an error of any size makes no event larger tha
   CHECK(report["state"] == "partial");
 }
 
+TEST_CASE_METHOD(HostileFixture, "nor does an id of any text") {
+  system.add("NS::Box", {.id = std::string(16 * 1024, '\x01')});  // each of these is six bytes of JSON
+  start_discovered();
+  for (const auto& message : event_messages) CHECK(message.data.size() <= 64 * 1024);
+  CHECK(listed("NS::Box").size() == 2);
+}
+
+TEST_CASE_METHOD(HostileFixture, "an answer that is too large for the bus is told as that") {
+  start_discovered();
+  bus->set_max_payload(200);
+  CHECK(api("types")["error"]["code"] == "TOO_LARGE");
+}
+
 TEST_CASE_METHOD(HostileFixture, "problems of any number and size leave a run's report readable") {
   start_discovered();
   workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {

@@ -99,6 +99,11 @@ TEST_CASE_METHOD(Fleet, "an announcement that breaks a rule is rejected with its
     a.slots = GENERATE(std::uint16_t{0}, std::uint16_t{1025});
     CHECK(rejected(a) == "LIMIT");
   }
+  SECTION("the id of a worker of another pool") {
+    join("w1");
+    a.pool = "site";
+    CHECK(rejected(a) == "NAMESPACE");
+  }
   SECTION("another fleet") {
     a.fleet = FleetId("other");
     CHECK(rejected(a) == "FLEET");
