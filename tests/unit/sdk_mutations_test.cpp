@@ -350,8 +350,11 @@ TEST_CASE("a lease that ends between go and the call keeps the plugin from being
   const auto disk = std::make_shared<MemoryDisk>();
   WorkerHarness worker(plugin, 2, {}, std::make_shared<MemoryJournal>(disk));
   worker.start_accepted();
-  begin(worker, "a");
-  worker.stall(Millis{3000});  // the process was stopped
+  const Job job = worker.job("a", kCreate);
+  worker.send_to_pool(job);
+  worker.advance(Millis{2000});
+  worker.control(Go{{job.id, job.token}});
+  worker.stall(Millis{1000});  // the process was stopped
   worker.run_one();
   CHECK(plugin.calls == 0);
   const Error error = worker.failed("a");
