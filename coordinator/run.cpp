@@ -130,6 +130,7 @@ void Run::take_inspection(TargetRun& target, JobResult result) {
     const auto code = error != nullptr ? errc_name(error->code) : errc_name(Errc::kContract);
     const auto message = error != nullptr ? error->message : "the plugin answered an inspection with something else";
     if (!target.target.inspected) {
+      target.unanswered = error == nullptr || error->code != Errc::kNoWorker;
       skip_target(target, code, "cannot inspect the target, and its filters are not known yet: " + message);
       return;
     }

@@ -350,7 +350,7 @@ void Run::finish_target(TargetRun& target) {
   const bool asked = !target.rereads || std::ranges::any_of(target.scans, [](const auto& scan) {
     return scan->answered || scan->listing_failed || scan->counts.errors > 0;
   });
-  const bool looked = !target.skipped && !target.scans.empty() && asked;
+  const bool looked = target.unanswered || (!target.skipped && !target.scans.empty() && asked);
   if (looked && answered != row.reachable) {
     row.reachable = answered;
     s_.events.emit(row.ns, answered ? "target.reachable" : "target.unreachable", row.name,

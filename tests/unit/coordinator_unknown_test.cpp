@@ -131,6 +131,25 @@ TEST_CASE_METHOD(TroubleFixture, "a target that is down keeps its rows, stale, a
   CHECK(events("target.")[0]["type"] == "muster.target.reachable");
 }
 
+TEST_CASE_METHOD(TroubleFixture, "a target that was down from the beginning is unreachable as well") {
+  auto& worker = add_worker();
+  worker.on_job = [](const Job&) { return JobResult(Error{Errc::kNetwork, "no route", {}, 0}); };
+  start();
+  finish_runs();
+  CHECK(last_report()["state"] == "partial");
+  CHECK(api("targets")["items"][0]["state"] == "unreachable");
+  CHECK(api("status")["state"] == "degraded");
+  discover();
+  const auto seen = events("target.");
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0]["type"] == "muster.target.unreachable");
+  worker.on_job = nullptr;
+  CHECK(discover()["state"] == "complete");
+  CHECK(api("targets")["items"][0]["state"] == "active");
+  CHECK(api("status")["state"] == "ok");
+  CHECK(events("target.")[0]["type"] == "muster.target.reachable");
+}
+
 TEST_CASE_METHOD(TroubleFixture, "without a worker the scans are skipped, reported, and their rows stale") {
   start_discovered();
   events();
