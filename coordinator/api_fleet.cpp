@@ -61,6 +61,7 @@ Result<JsonText> Api::accept_target(ApiRequest& request, Effects&) {
 }
 
 Result<JsonText> Api::plugins(ApiRequest& request, Effects&) {
+  const auto ns = request.text("namespace");
   std::map<std::string, std::uint64_t> workers;
   for (const auto& [id, worker] : p_.registry.workers()) {
     if (worker.state != WorkerState::kLost) ++workers[worker.announcement.manifest];
@@ -81,6 +82,10 @@ Result<JsonText> Api::plugins(ApiRequest& request, Effects&) {
                      {"state", workers[hash] > 0 ? "active" : "absent"}});
   }
   add_quarantined(items);
+  if (!ns.empty()) {
+    std::erase_if(items.get_ref<nlohmann::json::array_t&>(), [&](const auto& item) { return item["namespace"] != ns; });
+    if (items.empty()) return unknown("no plugin serves namespace '" + ns + "': `muster plugins` lists them");
+  }
   return list_answer(request, items);
 }
 

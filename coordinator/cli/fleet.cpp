@@ -19,6 +19,10 @@ int list_all(Client& client, Screen& screen, const char* verb, const Json& reque
   return list.finish() ? 0 : 1;
 }
 
+Json of_namespace(const std::string& ns) {
+  return ns.empty() ? Json::object() : Json{{"namespace", ns}};
+}
+
 /// A number, or how many a list has.
 Column count_column(std::string header, std::string name) {
   return {std::move(header),
@@ -109,8 +113,8 @@ int accept_target(Client& client, Screen& screen, const std::string& name) {
   return act(client, screen, "targets-accept", {{"target", name}}, "accepted: the next run reads " + escape(name));
 }
 
-int plugins(Client& client, Screen& screen) {
-  return list_all(client, screen, "plugins", Json::object(),
+int plugins(Client& client, Screen& screen, const std::string& ns) {
+  return list_all(client, screen, "plugins", of_namespace(ns),
                   {column("NAMESPACE", "namespace"), column("PLUGIN", "plugin"), column("VERSION", "version"),
                    count_column("TYPES", "types"), count_column("WORKERS", "workers"), column("STATE", "state"),
                    hash_column("MANIFEST", "manifest"), column("HOST", "host"), column("REASON", "reason")},
@@ -152,9 +156,7 @@ int drain_worker(Client& client, Screen& screen, const std::string& id) {
 }
 
 int types(Client& client, Screen& screen, const std::string& ns) {
-  Json request = Json::object();
-  if (!ns.empty()) request["namespace"] = ns;
-  return list_all(client, screen, "types", request,
+  return list_all(client, screen, "types", of_namespace(ns),
                   {column("TYPE", "type"), column("PLUGIN", "plugin"), column("PARENT", "parent"),
                    words_column("OPERATIONS", "operations"), column("DESCRIPTION", "description")},
                   "no types: no plugin has announced itself");

@@ -291,8 +291,10 @@ void declare_fleet(CommandLine& line) {
         verb.add_option("target", *name, "its name")->required();
         return with_fleet([name](Client& client, Screen& screen) { return accept_target(client, screen, *name); });
       });
-  line.verb(line.app, "plugins", "show what the workers can do", "muster plugins", [](CLI::App&) {
-    return with_fleet([](Client& client, Screen& screen) { return plugins(client, screen); });
+  line.verb(line.app, "plugins", "show what the workers can do", "muster plugins FS", [](CLI::App& verb) {
+    const auto ns = std::make_shared<std::string>();
+    verb.add_option("namespace", *ns, "only of this namespace");
+    return with_fleet([ns](Client& client, Screen& screen) { return plugins(client, screen, *ns); });
   });
   CLI::App* const of_workers = line.verb(line.app, "workers", "show the workers", "muster workers", [](CLI::App&) {
     return with_fleet([](Client& client, Screen& screen) { return workers(client, screen); });

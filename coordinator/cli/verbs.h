@@ -31,7 +31,7 @@ int counts(Client& client, Screen& screen);
 // fleet.cpp
 int targets(Client& client, Screen& screen);
 int accept_target(Client& client, Screen& screen, const std::string& name);
-int plugins(Client& client, Screen& screen);
+int plugins(Client& client, Screen& screen, const std::string& ns);
 int workers(Client& client, Screen& screen);
 int pools(Client& client, Screen& screen);
 int drain_worker(Client& client, Screen& screen, const std::string& id);

@@ -479,6 +479,14 @@ TEST_CASE("events are filtered by type and limited") {
   CHECK(sequences(test) == "1 3 ");
 }
 
+TEST_CASE("plugins are asked for by namespace") {
+  FakeClient client;
+  client.answer("plugins", list_of({R"({"namespace":"FS","plugin":"fs"})"}));
+  TestScreen test(Format::kNdjson);
+  CHECK(plugins(client, test.screen, "FS") == 0);
+  CHECK(client.requests[0].body == Json{{"namespace", "FS"}});
+}
+
 TEST_CASE("one schema for editors takes what apply takes") {
   FakeClient client;
   client.answer("types", list_of({R"({"type":"PG::Role"})", R"({"type":"FS::File"})"}));

@@ -261,6 +261,11 @@ TEST_CASE_METHOD(ApiFixture, "targets, workers, plugins and types are shown with
   CHECK(plugin["types"] == Json{"NS::Box", "NS::Item"});
   CHECK(plugin["workers"] == 1);
 
+  CHECK(api("plugins", {{"namespace", "NS"}})["items"] == Json{plugin});
+  const auto unknown = api("plugins", {{"namespace", "NOPE"}})["error"];
+  CHECK(unknown["code"] == "NOT_FOUND");
+  CHECK(unknown["message"] == "no plugin serves namespace 'NOPE': `muster plugins` lists them");
+
   const auto types = api("types", {{"namespace", "NS"}})["items"];
   REQUIRE(types.size() == 2);
   CHECK(types[1]["type"] == "NS::Item");
