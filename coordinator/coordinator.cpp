@@ -459,10 +459,13 @@ void Coordinator::on_api(const Message& message, TimePoint) {
   auto answer = core_->api.answer(verb, message.data, effects_);
   requests_.processing += clock_.now() - begun;
   ++requests_.requests;
-  if (answer.starts_with(R"({"error":)")) ++requests_.errors;
   const auto limit = bus_.link().max_payload;
   if (answer.size() > limit) {
     answer = R"({"error":{"code":"TOO_LARGE","message":"the answer is larger than a message may be","where":"api"}})";
+  }
+  if (answer.starts_with(R"({"error":)")) {
+    ++requests_.errors;
+    requests_.last_error = nlohmann::json::parse(answer)["error"]["message"];
   }
   // What an answer promises or shows is durable before it is given, whoever has written it.
   const bool early = MUSTER_MUTATION("answer-before-commit");

@@ -275,6 +275,25 @@ TEST_CASE_METHOD(ApiFixture, "targets, workers, plugins and types are shown with
   CHECK(api("schema", {{"type", "NS::Box"}}) == Json{{"type", "object"}});
 }
 
+TEST_CASE_METHOD(ApiFixture, "the statistics of the coordinator name the last error") {
+  start();
+  const auto asks = broker.connect("asks");
+  asks->subscribe_answers(asks->inbox()).value();
+  const auto endpoint = [&] {
+    asks->publish({"$SRV.STATS.muster-coordinator", asks->inbox(), "", {}}).value();
+    std::vector<Message> answers;
+    wait_until([&] { return asks->receive(answers, 1) == 1; });
+    return Json::parse(answers.at(0).data)["endpoints"][0];
+  };
+  CHECK(endpoint()["last_error"] == "");
+  api("run", {{"run", "R"}});
+  api("status");
+  const auto stats = endpoint();
+  CHECK(stats["num_requests"] == 2);
+  CHECK(stats["num_errors"] == 1);
+  CHECK(stats["last_error"] == "no run R: `muster runs` lists them");
+}
+
 TEST_CASE_METHOD(ApiFixture, "a run is shown with every field of the contract, whatever its state") {
   start();
   auto run = item("runs");
