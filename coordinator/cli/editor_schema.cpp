@@ -5,8 +5,8 @@
 namespace muster::cli {
 namespace {
 
-constexpr const char* kName = "^[A-Za-z0-9_-]{1,64}$";
-constexpr const char* kTargetName = "^[A-Za-z0-9._-]{1,64}$";
+constexpr const char* kName = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
+constexpr const char* kTargetName = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
 
 Json text(const char* description) {
   return {{"type", "string"}, {"description", description}};

@@ -519,4 +519,8 @@ TEST_CASE("one schema for editors takes what apply takes") {
   CHECK(faults(role + R"(,"kind":"c"})") > 0);
   CHECK(faults(role + "}", R"("namespace":"PG","config":{"dsn":"${env:DSN}"})") == 0);
   CHECK(faults(role + "}", R"("namespace":"PG","config":{})") > 0);
+  CHECK(faults(role + R"(},"depends_on":["o-1"])") == 0);
+  CHECK(faults(role + R"(},"depends_on":["-o"])") > 0);  // as `muster check` has it
+  CHECK(faults(role + "}", R"("namespace":"FS","renamed_from":"a.b")") == 0);
+  CHECK(faults(role + "}", R"("namespace":"FS","renamed_from":".b")") > 0);
 }
