@@ -410,7 +410,6 @@ bool Dispatcher::count_taken(Record& record) {
 
 void Dispatcher::send_again(Record& record, TimePoint now) {
   ++counters_.resent;
-  ++record.resent;
   --record.attempt;
   record.offered = true;
   const auto silent = record.worker;
@@ -503,7 +502,7 @@ void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
     }
     recall(record, effects);
     finish(record, std::move(error));
-  } else if (record.state == State::kSent && now - record.since >= patience_with(record)) {
+  } else if (record.state == State::kSent && now - record.since >= kNoSign) {
     send_again(record, now);
   } else if (record.state == State::kRunning && now - record.since >= lease_of(record)) {
     lose_worker(record, now);
@@ -516,7 +515,7 @@ void Dispatcher::tick(TimePoint now, Lateness lateness, Effects& effects) {
     next_check_ = now + kCheckEvery;
     std::vector<JobId> late;
     for (const auto& [id, record] : jobs_) {
-      const bool sent = record.state == State::kSent && now - record.since >= patience_with(record);
+      const bool sent = record.state == State::kSent && now - record.since >= kNoSign;
       const bool silent = record.state == State::kRunning && now - record.since >= lease_of(record);
       if (now >= record.deadline || (lateness == Lateness::kJudge && (sent || silent))) late.push_back(id);
     }

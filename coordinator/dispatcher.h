@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <deque>
 #include <list>
@@ -60,7 +59,7 @@ struct JobNotice {
 };
 
 /// Timing of design section 5.3.
-inline constexpr Millis kNoSign{1000};         // until a dispatch without any answer is sent again, at first
+inline constexpr Millis kNoSign{1000};         // until a dispatch without any answer is sent again
 inline constexpr Millis kReadLease{3000};      // until a silent worker's read goes elsewhere
 inline constexpr Millis kChangeLease{10'000};  // until a silent worker's change does
 inline constexpr int kWorkersTaken = 3;        // workers a job may take with it
@@ -148,10 +147,9 @@ class Dispatcher {
     std::uint16_t attempt = 0;
     std::uint16_t failures = 0;
     std::uint16_t workers_taken = 0;
-    std::uint16_t resent = 0;  // for want of any sign
-    bool gone = false;         // of a change: `go` was given for this dispatch
-    bool uncertain = false;    // of a change: an attempt may have been applied
-    bool stranded = false;     // of a change that has gone: with a worker that is lost
+    bool gone = false;       // of a change: `go` was given for this dispatch
+    bool uncertain = false;  // of a change: an attempt may have been applied
+    bool stranded = false;   // of a change that has gone: with a worker that is lost
     bool cancelled = false;
     bool limited = false;  // the target had a rate when it was sent
     bool offered = false;  // to a worker that is there, which did not take it
@@ -168,9 +166,6 @@ class Dispatcher {
   };
   using Jobs = std::unordered_map<JobId, Record>;
   static Millis lease_of(const Record& record) { return record.gone ? kChangeLease : kReadLease; }
-  /// For a sign of a dispatch. It doubles: on a slow link, or from a host without a moment to spare, each sign may come
-  /// when its dispatch is superseded, which ends the job there.
-  static Millis patience_with(const Record& record) { return kNoSign * (1 << std::min<int>(record.resent, 2)); }
 
   /// What waits for one target, and its turn among the others.
   struct TargetQueue {

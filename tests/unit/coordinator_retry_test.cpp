@@ -423,35 +423,6 @@ TEST_CASE_METHOD(DispatcherFixture,
   CHECK(dispatcher.load({"NS", "default"}) == 0);
 }
 
-TEST_CASE_METHOD(DispatcherFixture, "a worker whose every word takes over a second has its job in the end") {
-  const bool is_change = GENERATE(false, true);
-  join("w1", 4);
-  submit(is_change ? change() : spec());
-  std::vector<Sent> all;
-  std::vector<Running> said;
-  const auto was_cancelled = [&](const Running& running) {
-    return std::ranges::any_of(cancelled, [&](const auto& one) { return one.job == running; });
-  };
-  for (int step = 1; step <= 300; ++step) {
-    advance(Millis(100));
-    while (!sent.empty()) all.push_back(take());
-    for (const auto& message : all) {
-      const Running running{message.job.id, message.job.token};
-      if (clock.now() - message.at < Millis(1300) || std::ranges::find(said, running) != said.end()) continue;
-      accept(message.job, "w1");
-      said.push_back(running);
-    }
-    if (step % 10 != 0) continue;
-    std::vector<Running> runs;
-    std::ranges::copy_if(said, std::back_inserter(runs), [&](const auto& one) { return !was_cancelled(one); });
-    heartbeat("w1", runs);
-  }
-  CHECK(all.size() <= 3);
-  CHECK((told_to_go > 0) == is_change);
-  answer(all.back().job, "w1", JobResult(MutationResult{}));
-  CHECK(outcome().attempts == 1);
-}
-
 TEST_CASE_METHOD(DispatcherFixture, "each priority has a share: commands go most often, discovery never starves") {
   join("w1");
   for (int i = 0; i < 300; ++i) {
