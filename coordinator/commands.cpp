@@ -28,19 +28,7 @@ constexpr std::size_t kCommandsKept = 1000;
 constexpr Millis kDraftAge{15 * 60'000};  // a user may think for a while before saying yes
 constexpr Millis kPutBackPause{1000};     // until what cannot be planned yet is tried again
 
-std::string place(const PlanBasis& step) {
-  return (step.stack.empty() ? "" : step.stack + "/") + step.name;
-}
-
 }  // namespace
-
-Json to_json(const std::vector<PlanBasis>& basis) {
-  auto list = Json::array();
-  for (const auto& step : basis) {
-    list.push_back({{"stack", step.stack}, {"name", step.name}, {"action", step.action}, {"hash", step.hash}});
-  }
-  return list;
-}
 
 /// Ids sort by time, also for two within a millisecond, or a clock set back.
 CommandId Commands::new_id() {
@@ -238,7 +226,7 @@ void Commands::plan(Draft& draft) {
 
 PlanBasis Commands::basis(const PlanStep& step) {
   const auto what = step.patch + "\n" + step.native_id + "\n" + step.reason;
-  return {step.stack, step.name, step_action_name(step.action), hex(hash128(what))};
+  return {step.stack + "/" + step.name, std::string(step_action_name(step.action)), hex(hash128(what)), {}};
 }
 
 std::vector<PlanBasis> Commands::basis(const Draft& draft) {
@@ -247,38 +235,9 @@ std::vector<PlanBasis> Commands::basis(const Draft& draft) {
     if (step.action != StepAction::kUnchanged) all.push_back(basis(step));
   }
   for (const auto& change : draft.target_changes) {
-    all.push_back({{}, "target " + change.target, step_action_name(change.action), change.hash});
+    all.push_back({"target " + change.target, std::string(step_action_name(change.action)), change.hash, {}});
   }
   return all;
-}
-
-std::vector<std::string> Commands::moved(const std::vector<PlanBasis>& before, const std::vector<PlanBasis>& now) {
-  std::multimap<std::string, const PlanBasis*> old;  // a name may be made as another type, and the old one deleted
-  for (const auto& step : before) old.emplace(place(step), &step);
-  std::vector<const PlanBasis*> changed;
-  for (const auto& step : now) {
-    const auto [first, last] = old.equal_range(place(step));
-    const auto same = std::find_if(first, last, [&](const auto& each) {
-      return each.second->action == step.action && each.second->hash == step.hash;
-    });
-    same == last ? changed.push_back(&step) : void(old.erase(same));
-  }
-  std::vector<std::string> said;
-  for (const auto* step : changed) {
-    const auto node = old.extract(place(*step));
-    if (node.empty()) {
-      said.push_back(place(*step) + " would need " + std::string(step->action) + " now");
-    } else if (node.mapped()->action != step->action) {
-      said.push_back(place(*step) + " was planned as " + std::string(node.mapped()->action) + ", and is " +
-                     std::string(step->action) + " now");
-    } else {
-      said.push_back(place(*step) + " differs in other ways than when it was planned");
-    }
-  }
-  for (const auto& [where, step] : old) {
-    said.push_back(where + " was planned as " + std::string(step->action) + ", and needs nothing now");
-  }
-  return said;
 }
 
 Result<void> Commands::check_plan(Draft& draft) {
@@ -288,7 +247,7 @@ Result<void> Commands::check_plan(Draft& draft) {
   if (!draft.mistakes.empty()) {
     return Error{Errc::kInvalidRequest, draft.mistakes.front().resource + ": " + draft.mistakes.front().message, {}, 0};
   }
-  if (auto where = moved(before, basis(draft)); !where.empty()) {
+  if (auto where = muster::moved(before, basis(draft)); !where.empty()) {
     std::string message = "what it was planned on has changed: " + where.front();
     if (where.size() > 1) message += ", and " + std::to_string(where.size() - 1) + " more";
     return Error{Errc::kConflict, message + "; plan again", {}, 0};

@@ -14,6 +14,7 @@
 #include "coordinator/discovery.h"
 #include "coordinator/execution.h"
 #include "coordinator/inventory_view.h"
+#include "coordinator/plan_basis.h"
 
 namespace muster {
 
@@ -44,13 +45,6 @@ struct Draft {
   std::vector<PlanMistake> unchecked;  // what the schemas could not be asked about yet
 };
 
-/// One step of a plan, short: what it was made from. Two plans that are the same have the same basis.
-struct PlanBasis {
-  std::string stack, name;
-  std::string_view action;
-  std::string hash;
-};
-
 /// What users ask for: drafts become commands, commands of one stack run one after the other.
 /// Store errors are thrown as StoreFailure. Thread: loop thread only.
 class Commands {
@@ -71,8 +65,6 @@ class Commands {
   void plan(Draft& draft);
   [[nodiscard]] static PlanBasis basis(const PlanStep& step);
   [[nodiscard]] static std::vector<PlanBasis> basis(const Draft& draft);
-  /// Where two plans differ, for people; empty: nowhere.
-  static std::vector<std::string> moved(const std::vector<PlanBasis>& before, const std::vector<PlanBasis>& now);
 
   enum class IfBusy : std::uint8_t { kWait, kRefuse };
   /// Makes a command of a draft that was planned; the draft is gone then.
@@ -139,8 +131,5 @@ class Commands {
   static constexpr std::uint64_t kFirstOwner = 1ULL << 32;  // runs have the numbers below
   std::uint64_t next_owner_ = kFirstOwner;
 };
-
-/// What a plan was made from, in a form that a file keeps.
-nlohmann::json to_json(const std::vector<PlanBasis>& basis);
 
 }  // namespace muster

@@ -4,13 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <ostream>
 
 #include "coordinator/cli/local_verbs.h"
+#include "coordinator/plan_basis.h"
 
 namespace muster::cli {
 namespace {
@@ -21,6 +20,11 @@ Json basis_of_target(const Json& target) {
           {"name", "target " + field(target, "target")},
           {"action", target.at("action")},
           {"hash", target.at("hash")}};
+}
+
+PlanBasis basis_of(const Json& step) {
+  return {place_of(step), field(step, "action"), field(step, "hash"),
+          step.contains("patch") ? step.at("patch").dump() : std::string()};
 }
 
 }  // namespace
@@ -91,41 +95,13 @@ bool save_plan(Screen& screen, const std::string& file, const Wanted& wanted, co
 }
 
 std::vector<std::string> moved(const Json& basis, const Json& plan) {
-  std::multimap<std::string, Json> old;  // a name may be made as another type, and the old one deleted
-  for (const Json& step : basis) old.emplace(place_of(step), step);
-  std::vector<Json> changed;
-  const auto take = [&](const Json& step) {
-    const auto [first, last] = old.equal_range(place_of(step));
-    const auto same = std::find_if(first, last, [&](const auto& each) {
-      return field(each.second, "action") == field(step, "action") && field(each.second, "hash") == field(step, "hash");
-    });
-    same == last ? changed.push_back(step) : void(old.erase(same));
-  };
-  for (const Json& target : plan.value("targets", Json::array())) take(basis_of_target(target));
+  std::vector<PlanBasis> before, now;
+  for (const Json& step : basis) before.push_back(basis_of(step));
+  for (const Json& target : plan.value("targets", Json::array())) now.push_back(basis_of(basis_of_target(target)));
   for (const Json& step : plan.at("steps")) {
-    if (step.contains("hash")) take(step);
+    if (step.contains("hash")) now.push_back(basis_of(step));
   }
-  std::vector<std::string> said;
-  for (const auto& step : changed) {
-    const auto where = place_of(step);
-    const auto it = old.find(where);
-    if (it == old.end()) {
-      said.push_back(where + ": would need " + field(step, "action") + " now");
-      continue;
-    }
-    if (field(it->second, "action") != field(step, "action")) {
-      said.push_back(where + ": was planned as " + field(it->second, "action") + ", and would be " +
-                     field(step, "action") + " now");
-    } else {
-      said.push_back(where +
-                     ": differs in other ways than when it was planned: " + step.value("patch", Json::array()).dump());
-    }
-    old.erase(it);
-  }
-  for (const auto& [where, step] : old) {
-    said.push_back(where + ": was planned as " + field(step, "action") + ", and needs nothing now");
-  }
-  return said;
+  return muster::moved(before, now);
 }
 
 }  // namespace muster::cli
