@@ -22,8 +22,8 @@ class ItemList {
     if (text_.size() > 1) text_ += ',';
     text_ += item;
   }
-  /// `next`   cursor, empty: that was all
   [[nodiscard]] JsonText items() const { return text_ + ']'; }
+  /// `next`   cursor, empty: that was all
   [[nodiscard]] JsonText take(std::string_view next) {
     JsonObject answer;
     answer.raw("items", items());

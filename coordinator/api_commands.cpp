@@ -156,7 +156,7 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
     const auto& stack = draft.stacks[draft.stack_of[static_cast<std::size_t>(&step - draft.plan.steps.data())]];
     const auto known = step.row == 0 ? std::nullopt : must(p_.store.one(step.row));
     return shown_patch(step, step.declared ? &stack.resources[*step.declared] : nullptr,
-                       known ? JsonText(known->properties) : JsonText(), it->second);
+                       known ? known->properties : std::string_view(), it->second);
   };
   std::string steps;
   std::size_t next = *from;

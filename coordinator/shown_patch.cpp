@@ -30,7 +30,7 @@ Json additions(const DeclaredResource& declared, const PropertyRule& rules) {
 }
 
 /// Says of each change what it finds: paths in arrays are those that the changes before it leave.
-void add_what_was(Json& patch, const JsonText& there) {
+void add_what_was(Json& patch, std::string_view there) {
   auto document = Json::parse(there, nullptr, false);
   for (auto& change : patch) {
     const Json::json_pointer path(change.at("path").get_ref<const std::string&>());
@@ -48,7 +48,7 @@ void add_what_was(Json& patch, const JsonText& there) {
 
 }  // namespace
 
-Json shown_patch(const PlanStep& step, const DeclaredResource* declared, const JsonText& there,
+Json shown_patch(const PlanStep& step, const DeclaredResource* declared, std::string_view there,
                  const PropertyRule& rules) {
   auto patch =
       step.action == StepAction::kCreate && declared != nullptr ? additions(*declared, rules) : Json::parse(step.patch);

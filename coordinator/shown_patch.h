@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include <nlohmann/json_fwd.hpp>
 
 #include "coordinator/plan.h"
@@ -13,7 +15,7 @@ namespace muster {
 /// `declared`   nullptr: a deletion
 /// `there`      properties of what is changed, as the inventory has them; empty: not known
 /// `rules`      of its type
-nlohmann::json shown_patch(const PlanStep& step, const DeclaredResource* declared, const JsonText& there,
+nlohmann::json shown_patch(const PlanStep& step, const DeclaredResource* declared, std::string_view there,
                            const PropertyRule& rules);
 
 }  // namespace muster
