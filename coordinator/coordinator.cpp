@@ -45,9 +45,9 @@ CoordinatorStatus new_status(const Clock& clock, Random& random) {
   return status;
 }
 
-/// Whether nothing is answered there: whoever asks could have it said where it may not speak itself, on the fleet's own
-/// subjects or the server's; and nothing can be sent to a pattern.
-bool is_reserved(std::string_view reply, const std::string& prefix) {
+/// Whoever asks could have an answer said where it may not speak itself, on the fleet's own subjects or the server's;
+/// and nothing can be sent to a pattern.
+bool takes_no_answer(std::string_view reply, const std::string& prefix) {
   return reply.starts_with(prefix + ".") || reply.starts_with("$") ||
          (!reply.empty() && !valid_subject(reply, Wildcards::kRefused));
 }
@@ -146,7 +146,7 @@ void Coordinator::recover(const Error& error, TimePoint now) {
   for (const auto& message : std::exchange(inbox_, {})) {  // what came together with the message that failed
     const auto route = routes_.find(message.subscription);
     const bool asks = route != routes_.end() && route->second == &Coordinator::on_api && !message.reply.empty() &&
-                      !is_reserved(message.reply, config_.prefix);
+                      !takes_no_answer(message.reply, config_.prefix);
     if (asks && std::ranges::find(asked_, message.reply) == asked_.end()) asked_.emplace_back(message.reply);
   }
   const auto answer = error_answer(errc_name(Errc::kStoreUnavailable),
@@ -207,7 +207,7 @@ bool Coordinator::drain_inbox(TimePoint now) {
     inbox_.clear();
     const auto count = bus_.receive(inbox_, kReceiveAtOnce);
     for (const auto& message : inbox_) {
-      if (is_reserved(message.reply, config_.prefix)) {
+      if (takes_no_answer(message.reply, config_.prefix)) {
         complain(message, "it wants its answer on " + std::string(message.reply), now);
         continue;
       }
