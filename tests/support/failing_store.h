@@ -152,4 +152,12 @@ class FailingStore final : public Store {
   std::unique_ptr<Store> store_;
 };
 
+/// What `store` owns from now on, around what it owned.
+inline FailingStore& put_failing_before(std::unique_ptr<Store>& store) {
+  auto owned = std::make_unique<FailingStore>(std::move(store));
+  auto& failing = *owned;
+  store = std::move(owned);
+  return failing;
+}
+
 }  // namespace muster::test

@@ -40,9 +40,7 @@ TEST_CASE_METHOD(CommandsFixture, "the last thousand runs and commands are kept"
 }
 
 TEST_CASE_METHOD(CommandsFixture, "who has an answer hears nothing of a store that fails later") {
-  auto owned = std::make_unique<FailingStore>(std::move(store));
-  auto& failing = *owned;
-  store = std::move(owned);
+  auto& failing = test::put_failing_before(store);
   start_discovered();
   const auto asks = broker.connect("asks");
   asks->subscribe_answers(asks->inbox() + ".>").value();

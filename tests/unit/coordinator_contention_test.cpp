@@ -38,9 +38,7 @@ struct OvertakenFixture : CommandsFixture {
 }  // namespace
 
 TEST_CASE_METHOD(CommandsFixture, "nothing is shown of a command that is not durable") {
-  auto owned = std::make_unique<FailingStore>(std::move(store));
-  auto& failing = *owned;
-  store = std::move(owned);
+  auto& failing = test::put_failing_before(store);
   start_discovered();
   worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
   const auto id = begin(stack({box("a")}));

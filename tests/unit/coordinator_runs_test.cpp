@@ -385,9 +385,7 @@ TEST_CASE_METHOD(RunsFixture, "messages that are lost or come twice change nothi
 }
 
 TEST_CASE_METHOD(RunsFixture, "a store that fails costs the turn, and nothing that was told to anybody") {
-  auto owned = std::make_unique<test::FailingStore>(std::move(store));
-  auto& failing = *owned;
-  store = std::move(owned);
+  auto& failing = test::put_failing_before(store);
   start_discovered();
   events();
   for (int i = 0; i < 5; ++i) {
@@ -418,9 +416,7 @@ TEST_CASE_METHOD(RunsFixture, "a store that fails costs the turn, and nothing th
 }
 
 TEST_CASE_METHOD(RunsFixture, "a request that cannot be stored is not answered as if it were") {
-  auto owned = std::make_unique<test::FailingStore>(std::move(store));
-  auto& failing = *owned;
-  store = std::move(owned);
+  auto& failing = test::put_failing_before(store);
   start_discovered();
   failing.failing = true;
   const auto said = Json::parse(api_text("discover", R"({"api":1})"));
@@ -434,9 +430,7 @@ TEST_CASE_METHOD(RunsFixture, "a request that cannot be stored is not answered a
 }
 
 TEST_CASE_METHOD(RunsFixture, "requests that come together are all answered where the store fails at the first") {
-  auto owned = std::make_unique<test::FailingStore>(std::move(store));
-  auto& failing = *owned;
-  store = std::move(owned);
+  auto& failing = test::put_failing_before(store);
   start_discovered();
   failing.failing = true;
   const auto asks = broker.connect("asks");
@@ -456,9 +450,7 @@ TEST_CASE_METHOD(RunsFixture, "requests that come together are all answered wher
 }
 
 TEST_CASE_METHOD(RunsFixture, "what waits for a commit that fails is not said after another that does not") {
-  auto owned = std::make_unique<test::FailingStore>(std::move(store));
-  auto& failing = *owned;
-  store = std::move(owned);
+  auto& failing = test::put_failing_before(store);
   start_discovered();
   failing.commits_only = failing.failing = true;
   const auto asks = broker.connect("asks");
@@ -475,9 +467,7 @@ TEST_CASE_METHOD(RunsFixture, "what waits for a commit that fails is not said af
 }
 
 TEST_CASE_METHOD(RunsFixture, "a coordinator whose store cannot be written from the start waits until it can") {
-  auto owned = std::make_unique<test::FailingStore>(std::move(store));
-  auto& failing = *owned;
-  store = std::move(owned);
+  auto& failing = test::put_failing_before(store);
   failing.failing = true;
   add_worker();
   start();
