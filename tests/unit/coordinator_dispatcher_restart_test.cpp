@@ -1,0 +1,106 @@
+// What is asked for once more after a restart, and what somebody may have begun before it.
+#include <algorithm>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "support/dispatcher_fixture.h"
+
+using namespace muster;
+using test::DispatcherFixture;
+
+TEST_CASE_METHOD(DispatcherFixture, "a claim that was made before a restart is never told to go on") {
+  // Another attempt may have been told so since: it was the last coordinator that knew.
+  join("w1");
+  auto made = change();
+  made.id = JobId("earlier");
+  made.recovered = true;
+  submit(made);
+  Job claim;
+  claim.fleet = fleet;
+  claim.id = made.id;
+  claim.token = Token("first");
+  heartbeat("w1", {{claim.id, claim.token}}, 1);
+  accept(claim, "w1");
+  heartbeat("w1", {{claim.id, claim.token}}, 1);
+  advance(Millis(500));
+  heartbeat("w1", {{claim.id, claim.token}}, 1);
+  CHECK(told_to_go == 0);
+  CHECK(sent.empty());
+  CHECK(cancelled.empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "nor is it when another was told to go on and gave the job back") {
+  join("w1", 1, "m1");
+  join("w2", 1, "m2");
+  auto made = change();
+  made.id = JobId("earlier");
+  made.recovered = true;
+  made.manifest = "m1";
+  submit(made);
+  const auto message = await(Millis(4000));
+  accept(message.job, "w1");
+  REQUIRE(told_to_go == 1);
+  answer(message.job, "w1", Busy{});
+  registry.gone(WorkerId("w1"));
+  advance(Millis(200));
+  Job claim;  // turns up late
+  claim.fleet = fleet;
+  claim.id = made.id;
+  claim.token = Token("first");
+  for (int beat = 0; beat < 3; ++beat) heartbeat("w1", {{claim.id, claim.token}}, 1);
+  accept(claim, "w1");
+  CHECK(told_to_go == 1);
+  CHECK(cancelled.empty());  // it is the one that is waited for
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "who was told to begin a change has its lease for it, whatever the deadline") {
+  join("w1");
+  auto made = change();
+  made.deadline = Millis(1000);
+  const auto message = dispatch(made);
+  advance(Millis(900));
+  accept(message.job, "w1");
+  REQUIRE(told_to_go == 1);
+  heartbeat("w1", {{message.job.id, message.job.token}}, 1);  // told again: that is no other lease
+  advance(kChangeLease - Millis(100));
+  CHECK(outcomes().empty());
+  heartbeat("w1", {{message.job.id, message.job.token}}, 1);
+  advance(Millis(200));
+  const auto ended = outcome();
+  CHECK(std::get<Error>(ended.result).code == Errc::kTimeout);
+  CHECK(ended.uncertain);
+  CHECK(cancelled.size() == 1);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "the deadline of what was asked for before a restart begins when nobody has it") {
+  join("w1");
+  auto made = change();
+  made.id = JobId("earlier");
+  made.recovered = true;
+  made.deadline = Millis(1000);
+  submit(made);
+  SECTION("nobody has it") {
+    const auto message = await(Millis(4000));
+    advance(Millis(500));
+    succeed(message.job, "w1");
+    CHECK(std::holds_alternative<ListResult>(outcome().result));
+  }
+  SECTION("its worker has it still") {
+    advance(Millis(2000));
+    heartbeat("w1", {{made.id, Token("first")}}, 1);
+    advance(kLostAfter);
+    heartbeat("w1", {{made.id, Token("first")}}, 1);
+    advance(kChangeLease - kLostAfter - Millis(100));
+    CHECK(outcomes().empty());
+    CHECK(sent.empty());
+  }
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "what was asked for before a restart may have begun, and is not taken back") {
+  auto made = change();
+  CHECK(dispatcher.take_back(submit(made)));
+  made.id = JobId("earlier");
+  made.recovered = true;
+  CHECK_FALSE(dispatcher.take_back(submit(made)));
+}

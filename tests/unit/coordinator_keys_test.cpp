@@ -1,0 +1,166 @@
+// Keys of what may have been made: kept until it is known, and another for what is another change.
+#include "support/commands_fixture.h"
+
+using namespace muster;
+using namespace muster::test;
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+using Catch::Contains;
+
+TEST_CASE_METHOD(CommandsFixture, "what may have been made is asked for again under the same key by the next command") {
+  start_discovered();
+  make_and_crash();
+  CHECK(apply(stack({box("a")}))["state"] == "failed");
+  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
+  worker().on_go = {};
+  SECTION("the system knows keys") {}
+  SECTION("the system knows names") {
+    system.knows_keys = false;
+  }
+  SECTION("unless it is found and adopted") {
+    api("discover");
+    finish_runs();
+    CHECK(apply(stack({box("a")}))["state"] == "complete");
+    CHECK(apply(stack({}))["state"] == "complete");
+    CHECK(apply(stack({box("a")}))["state"] == "complete");
+    CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+    CHECK(count() == 1);
+    return;
+  }
+  // Nobody has looked since: the inventory does not know of it.
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == first);
+  CHECK(count() == 1);
+  CHECK(apply(stack({}))["state"] == "complete");
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what came back under its name and was deleted is made anew under another key") {
+  system.names_are_ids = true;
+  start_discovered();
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  system.things.clear();
+  discover();
+  make_and_crash();
+  CHECK(apply(stack({box("a")}))["state"] == "failed");
+  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
+  worker().on_go = {};
+  discover();
+  CHECK(plan(stack({box("a")}))["summary"]["unchanged"] == 1);
+  CHECK(apply(stack({}))["state"] == "complete");
+  CHECK(count() == 0);
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a key that has come to nothing after all is not asked for again") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "failed");
+  const auto key = [&] { return std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key; };
+  const auto first = key();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kInvalidRequest, "no such size", {}, 0});
+  };
+  CHECK(result_of(apply(stack({box("a")})), "a") == "failed INVALID_REQUEST");
+  CHECK(key() == first);
+  worker().on_go = {};
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(key() != first);
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a target tells of an old key is looked at: it may be gone since") {
+  start_discovered();
+  const auto with_pin = [](const char* pin) { return stack({box("a", {{"login", {{"user", "u"}, {"pin", pin}}}})}); };
+  std::vector<FakeSystem::Thing> made;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (made.empty()) static_cast<void>(system.change(job));
+    if (made.empty()) made = std::exchange(system.things["NS::Box"], {});
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  CHECK(apply(with_pin("1"))["state"] == "failed");
+  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (std::get<CreateJob>(job.operation).idempotency_key != first) return {};
+    const auto& then = made.front();
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, then.id, then.uid, then.properties, {}});
+  };
+  CHECK(apply(with_pin("2"))["state"] == "complete");
+  CHECK(count() == 1);
+  CHECK(plan(with_pin("2"))["summary"]["unchanged"] == 1);  // it is the second's, and has what that declares
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+  worker().on_go = {};
+  CHECK(apply(stack({}))["state"] == "complete");
+  const auto creates = worker().asked<CreateJob>().size();
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(worker().asked<CreateJob>().size() == creates + 1);
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a command has made and lost is made again under another key") {
+  start_discovered();
+  std::string first;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto& key = std::get<CreateJob>(job.operation).idempotency_key;
+    if (first.empty()) {
+      first = key;
+      return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+    }
+    if (key != first) return {};
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "lost", "uid-lost", R"({"name":"a"})", {}});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(listed("NS::Box") == std::vector<std::string>{"made-1"});
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a change that conflicts is asked for again as another") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  int asked = 0;
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+    if (asked++ > 0) return {};
+    return JobResult(Error{Errc::kConflict, "busy", {}, 0});
+  };
+  CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  const auto updates = worker().asked<UpdateJob>();
+  REQUIRE(updates.size() == 2);
+  CHECK(std::get<UpdateJob>(updates[0].operation).idempotency_key !=
+        std::get<UpdateJob>(updates[1].operation).idempotency_key);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a replacement may have made is asked for again under the same key") {
+  start_discovered();
+  apply(stack({box("a", {{"kind", "x"}})}));
+  auto wanted = box("a", {{"kind", "y"}});
+  SECTION("the old one goes first") {
+    wanted["replace"] = "delete-first";
+  }
+  SECTION("the new one comes first") {
+    wanted = box("a2", {{"kind", "y"}});
+    wanted["name"] = "a";
+    wanted["replace"] = "create-first";
+  }
+  int made = 0;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<CreateJob>(job.operation)) return {};
+    if (made++ == 0) static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  CHECK(apply(stack({wanted}))["state"] == "failed");
+  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
+  worker().on_go = {};
+  CHECK(apply(stack({wanted}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == first);
+  CHECK(count() == 1);
+}

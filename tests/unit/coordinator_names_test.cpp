@@ -1,0 +1,160 @@
+// What has a name in its stack: of another type, replaced, or gone, and who refers to it.
+#include "support/commands_fixture.h"
+
+using namespace muster;
+using namespace muster::test;
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+using Catch::Contains;
+
+TEST_CASE_METHOD(CommandsFixture, "of two objects of one name the next apply deletes the older one") {
+  start_discovered();
+  apply(stack({box("a")}));
+  system.things["NS::Box"].push_back({"twin", R"({"id":"twin","name":"a"})", "uid-twin", {}});
+  discover();
+  const auto scan = store->scan(store->target("t").value()->id, "NS::Box").value().id;
+  const auto first = store->claim(store->find(scan, "made-1").value()).value().value();
+  REQUIRE(store->manage(store->find(scan, "twin").value(), first));
+  REQUIRE(store->commit());
+  const auto ended = apply(stack({box("a")}));
+  CAPTURE(ended.dump());
+  CHECK(ended["state"] == "complete");
+  CHECK(listed("NS::Box") == Strings{"twin"});
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a resource that is declared as another type is made anew, and the old one goes") {
+  start_discovered();
+  apply(stack({box("a")}));
+  auto other = box("a");
+  other["type"] = "NS::Item";
+  CHECK(apply(stack({other}))["state"] == "complete");
+  CHECK(count() == 0);
+  CHECK(system.things["NS::Item"].size() == 1);
+  CHECK(plan(stack({other}))["nothing"] == true);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is replaced goes when those that used it have turned away") {
+  start_discovered();
+  auto used = box("a", {{"kind", "x"}});
+  if (GENERATE(false, true)) used["replace"] = "create-first";
+  REQUIRE(apply(stack({used, linked("b", "a")}))["state"] == "complete");
+  used["properties"]["kind"] = "y";
+  used["properties"]["name"] = "z";
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const bool updates = std::holds_alternative<UpdateJob>(job.operation);
+    return updates ? FakeWorker::Behaviour(FakeWorker::Silent{}) : FakeWorker::Behaviour();
+  };
+  const auto id = begin(stack({used, box("b", {{"link", "elsewhere"}})}));
+  advance(Millis(500));
+  CHECK(worker().asked<DeleteJob>().empty());
+  worker().on_job = {};
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(worker().asked<DeleteJob>().size() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "a value that changes with what it is taken from is taken over with what was planned") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 1}}), linked("b", "a")}))["state"] == "complete");
+  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<UpdateJob>(job.operation)) return {};
+    static_cast<void>(system.change(job));
+    edit("a", "id", "another");  // the system sets it at each change
+    const auto& operation = std::get<UpdateJob>(job.operation);
+    const auto& there = system.thing("NS::Box", operation.native_id);
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, there.id, there.uid, there.properties, Millis(0)});
+  };
+  auto other = linked("b", "a");
+  other["properties"]["size"] = 5;
+  const auto changed = stack({box("a", {{"size", 2}}), other});
+  const auto ended = apply(changed);
+  INFO(message_of(ended, "b"));
+  CHECK(ended["state"] == "complete");
+  CHECK(thing("b")["link"] == "another");
+  CHECK(plan(changed)["nothing"] == true);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what cannot be replaced for what is to be deleted says how it can") {
+  start_discovered();
+  auto used = box("a", {{"kind", "x"}});
+  REQUIRE(apply(stack({used, linked("b", "a")}))["state"] == "complete");
+  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+    const auto* deletion = std::get_if<DeleteJob>(&job.operation);
+    const auto by = thing("b");
+    if (deletion == nullptr || by.is_null() || by["link"] != deletion->native_id) return {};
+    return JobResult(Error{Errc::kConflict, "it is used", {}, 0});
+  };
+  used["properties"]["kind"] = "y";
+  const auto changed = stack({used});
+  CHECK_THAT(message_of(apply(changed), "a"), Contains("b, which uses it") && Contains("`--exclude a`"));
+  auto before = changed;
+  before["exclude"] = {"a"};
+  CHECK(apply(before)["state"] == "complete");
+  CHECK(apply(changed)["state"] == "complete");
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what refers to a name that another type has now refers to that") {
+  system.add("NS::Item", {"i", R"({"id":"i","name":"a"})", "u", {}});
+  start_discovered();
+  const bool adopted = GENERATE(true, false);
+  if (!adopted) system.remove("NS::Item", "i");
+  if (!adopted) discover();
+  REQUIRE(apply(stack({box("a"), box("c")}))["state"] == "complete");
+  auto other = box("a");
+  other["type"] = "NS::Item";
+  other["on_drift"] = "revert";
+  other["properties"]["size"] = 1;
+  REQUIRE(apply(stack({other, linked("b", "a")}, "patch"))["state"] == "complete");
+  const auto& item = system.things["NS::Item"].front();
+  CHECK(thing("b")["link"] == item.id);
+  CHECK(plan(stack({other, linked("b", "a")}, "patch"))["nothing"] == true);
+
+  SECTION("and is put back like any other") {
+    auto& edited = system.things["NS::Item"].front();
+    edited.properties = Json{{"id", edited.id}, {"name", "a"}, {"size", 7}}.dump();
+    discover();
+    advance(Millis(3000));
+    CHECK(Json::parse(system.things["NS::Item"].front().properties)["size"] == 1);
+  }
+  SECTION("and what had the name goes with the next apply") {
+    CHECK(apply(stack({other, linked("b", "a")}))["state"] == "complete");
+    CHECK(count() == 1);
+  }
+  SECTION("and what had the name has it again when it is declared") {
+    CHECK(apply(stack({box("a"), box("c")}))["state"] == "complete");
+    CHECK(count() == 2);
+    CHECK(system.things["NS::Item"].empty());
+  }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a plan of which a name is made as another type holds while nothing of it changes") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  auto other = box("a");
+  other["type"] = "NS::Item";
+  const auto looked = plan(stack({other}));
+  REQUIRE(looked["steps"].size() == 2);
+  CHECK(looked["steps"][0]["hash"] != looked["steps"][1]["hash"]);
+  system.add("NS::Box", {"other", R"({"name":"other"})", {}, {}});
+  discover();  // of no concern to the stack
+  CHECK(apply({{"draft", looked["draft"]}})["state"] == "complete");
+
+  const auto draft = plan(stack({box("a")}))["draft"];
+  REQUIRE(apply(stack({}, "destroy"))["state"] == "complete");
+  const auto refused = api("apply", {{"draft", draft}});
+  CHECK_THAT(refused.value("/error/message"_json_pointer, ""),
+             Contains("shop/a was planned as delete, and needs nothing now"));
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a reference is to what has the name now, and not to what is to go") {
+  manifest.types.at(1).parent.clear();
+  system.add("NS::Item", {.id = "item", .properties = R"({"id":"item","name":"x"})"});
+  start_discovered();
+  REQUIRE(apply(stack({box("x"), linked("b", "x")}))["state"] == "complete");
+  auto other = box("x");
+  other["type"] = "NS::Item";
+  const auto ended = apply(stack({other, linked("b", "x")}));
+  CHECK(ended["state"] == "complete");
+  CHECK(thing("b")["link"] == "item");
+}
