@@ -114,10 +114,13 @@ class Execution {
   void begin_write(Work& work);
   void end_write(Work& work);
 
-  // execution_inputs.cpp: what a step works with
-  RowId row_of(const Work& work);
+  // execution_names.cpp: who has a name, when another takes it
   void each_named(const std::string& stack, const std::string& name,
                   const std::function<void(const ManagedView&)>& sink) const;
+  void rename_replaced(RowId row);
+
+  // execution_inputs.cpp: what a step works with
+  RowId row_of(const Work& work);
   /// Told as there, and not as gone since.
   [[nodiscard]] bool is_listed(RowId row) const;
   /// Finds the step's target and type, or why nothing can be done there.
@@ -173,7 +176,6 @@ class Execution {
   void plan_update(Work& work, const nlohmann::json& there, TimePoint now);
   void succeeded(Work& work, const MutationResult& result, TimePoint now);
   void created(Work& work, const Item& item, TimePoint now);
-  void rename_replaced(RowId row);
   void updated(Work& work, const Item& item, TimePoint now);
   void gone(Work& work);
   [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);

@@ -21,14 +21,6 @@ RowId Execution::row_of(const Work& work) {
   return found;
 }
 
-/// What of a stack has a name, but for what goes since another has it now.
-void Execution::each_named(const std::string& stack, const std::string& name,
-                           const std::function<void(const ManagedView&)>& sink) const {
-  must(s_.store.of_stack(stack, name, [&](const ManagedView& row) {
-    if (!deleted_.contains(row.row)) sink(row);
-  }));
-}
-
 bool Execution::is_listed(RowId row) const {
   const auto known = row == 0 ? std::nullopt : must(s_.store.one(row));
   return known && (known->state == ResourceState::kPresent || known->state == ResourceState::kStale);

@@ -1,7 +1,6 @@
 // What the answers to a step's jobs mean, and what is written of them.
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -46,24 +45,6 @@ bool is_code(const ReadItem& answer, Errc code) {
 
 Json parsed(std::string_view properties) {
   return Json::parse(properties, nullptr, false);
-}
-
-/// The first step that deletes what used to refer to what another step replaces; nullptr: there is none.
-const CommandStep* leaving_user(Store& store, const CommandPlan& plan, const CommandStep& replaced) {
-  const auto uses_it = [&](const CommandStep& step) {
-    if (step.action != StepAction::kDelete || step.stack != replaced.stack) return false;
-    const auto claim = must(store.claim(step.row));
-    const auto declared = claim ? claimed(claim->declared) : std::nullopt;
-    return declared && declared->needs().contains(replaced.name);
-  };
-  const auto found = std::ranges::find_if(plan.steps, uses_it);
-  return found == plan.steps.end() ? nullptr : &*found;
-}
-
-void rename_to_go(Store& store, RowId row, const std::string& stack, DeclaredResource declared) {
-  declared.name += kReplaced;
-  declared.on_drift = OnDrift::kObserve;
-  must(store.manage(row, {stack, declared.name, declared_text(declared)}));
 }
 
 }  // namespace
@@ -528,25 +509,6 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
   work.set_phase(Phase::kConverging);  // it is made: a coordinator that goes on with this must not ask for it again
   must(s_.store.put_operation(work.op));
   converge(work, parsed(work.prior), now);
-}
-
-/// What another has taken the name of stays the stack's until it is deleted: where that fails, the next apply goes on
-/// with it.
-void Execution::rename_replaced(RowId row) {
-  const auto claim = must(s_.store.claim(row));
-  auto declared = claim ? claimed(claim->declared) : std::nullopt;
-  if (!declared) return must(s_.store.release(row));
-  declared->protect = false;
-  rename_to_go(s_.store, row, claim->stack, std::move(*declared));
-}
-
-void rename_others(Store& store, const CommandStep& step) {
-  std::map<RowId, DeclaredResource> others;
-  must(store.of_stack(step.stack, step.name, [&](const ManagedView& view) {
-    if (view.type == step.type && view.target == step.target) return;
-    if (auto declared = claimed(std::string(view.declared))) others.emplace(view.row, std::move(*declared));
-  }));
-  for (auto& [row, declared] : others) rename_to_go(store, row, step.stack, std::move(declared));
 }
 
 void Execution::updated(Work& work, const Item& item, TimePoint now) {

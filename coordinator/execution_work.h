@@ -113,4 +113,7 @@ struct Execution::Work {
 /// replaced does.
 void rename_others(Store& store, const CommandStep& step);
 
+/// The first step that deletes what used to refer to what another step replaces; nullptr: there is none.
+const CommandStep* leaving_user(Store& store, const CommandPlan& plan, const CommandStep& replaced);
+
 }  // namespace muster

@@ -1,0 +1,60 @@
+// Who has a name in its stack, when another takes it.
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "coordinator/claim.h"
+#include "coordinator/execution_work.h"
+#include "coordinator/must.h"
+
+namespace muster {
+namespace {
+
+void rename_to_go(Store& store, RowId row, const std::string& stack, DeclaredResource declared) {
+  declared.name += kReplaced;
+  declared.on_drift = OnDrift::kObserve;
+  must(store.manage(row, {stack, declared.name, declared_text(declared)}));
+}
+
+}  // namespace
+
+/// What of a stack has a name, but for what goes since another has it now.
+void Execution::each_named(const std::string& stack, const std::string& name,
+                           const std::function<void(const ManagedView&)>& sink) const {
+  must(s_.store.of_stack(stack, name, [&](const ManagedView& row) {
+    if (!deleted_.contains(row.row)) sink(row);
+  }));
+}
+
+/// What another has taken the name of stays the stack's until it is deleted: where that fails, the next apply goes on
+/// with it.
+void Execution::rename_replaced(RowId row) {
+  const auto claim = must(s_.store.claim(row));
+  auto declared = claim ? claimed(claim->declared) : std::nullopt;
+  if (!declared) return must(s_.store.release(row));
+  declared->protect = false;
+  rename_to_go(s_.store, row, claim->stack, std::move(*declared));
+}
+
+void rename_others(Store& store, const CommandStep& step) {
+  std::map<RowId, DeclaredResource> others;
+  must(store.of_stack(step.stack, step.name, [&](const ManagedView& view) {
+    if (view.type == step.type && view.target == step.target) return;
+    if (auto declared = claimed(std::string(view.declared))) others.emplace(view.row, std::move(*declared));
+  }));
+  for (auto& [row, declared] : others) rename_to_go(store, row, step.stack, std::move(declared));
+}
+
+const CommandStep* leaving_user(Store& store, const CommandPlan& plan, const CommandStep& replaced) {
+  const auto uses_it = [&](const CommandStep& step) {
+    if (step.action != StepAction::kDelete || step.stack != replaced.stack) return false;
+    const auto claim = must(store.claim(step.row));
+    const auto declared = claim ? claimed(claim->declared) : std::nullopt;
+    return declared && declared->needs().contains(replaced.name);
+  };
+  const auto found = std::ranges::find_if(plan.steps, uses_it);
+  return found == plan.steps.end() ? nullptr : &*found;
+}
+
+}  // namespace muster
