@@ -1,0 +1,231 @@
+// What filters leave out, of a plugin and newly, with what lies in it.
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "support/identity_fixture.h"
+
+using namespace muster;
+using test::FakeWorker;
+using test::IdentityFixture;
+using Strings = std::vector<std::string>;
+
+TEST_CASE_METHOD(IdentityFixture, "what a filter of the plugin excludes is counted and not stored") {
+  SECTION("of the manifest") {
+    manifest.filters = {kind_filter(FilterAction::kExclude, "small")};
+  }
+  SECTION("of the target") {
+    system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  }
+  SECTION("of the configuration") {
+    config.targets[0].filters = {kind_filter(FilterAction::kExclude, "small")};
+  }
+  SECTION("by what is included") {
+    config.targets[0].filters = {kind_filter(FilterAction::kInclude, "big")};
+  }
+  start_discovered();
+  const auto report = last_report();
+  CHECK(report["state"] == "complete");
+  CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
+  CHECK(scan_of(report, "NS::Box")["new"] == 1);
+  CHECK(listed("NS::Box") == Strings{"a"});
+  CHECK(listed("NS::Item") == Strings{"a1"});  // children of a filtered parent are filtered
+  CHECK(resource_events() == Strings{"discovered:a", "discovered:a1"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "an object whose id one in a place that is left out has taken is gone") {
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  system.thing("NS::Item", "a1").uid = "u-old";
+  start_discovered();
+  events();
+  system.remove("NS::Item", "a1");
+  system.add("NS::Item", {.id = "a1", .uid = "u-new", .parent = "b"});
+  for (int i = 0; i < 2; ++i) CHECK(discover()["state"] == "complete");
+  CHECK(state_of("NS::Item", "a1") == "vanished");
+  CHECK(resource_events() == Strings{"vanished:a1"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what a filter newly excludes leaves as filtered, with what is below it") {
+  start_discovered();
+  events();
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  const auto report = discover();
+  CHECK(report["state"] == "complete");
+  CHECK(state_of("NS::Box", "b") == "filtered");
+  CHECK(state_of("NS::Item", "b1") == "filtered");
+  CHECK(listed("NS::Box") == Strings{"a"});
+  CHECK(scan_of(report, "NS::Box")["missing"] == 0);
+  CHECK(resource_events() == Strings{"filtered:b", "filtered:b1"});
+  discover();
+  CHECK(resource_events().empty());  // once
+  system.inspection.filters.clear();
+  discover();
+  CHECK(resource_events() == Strings{"discovered:b", "discovered:b1"});
+  CHECK(listed("NS::Item") == Strings{"a1", "b1"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what is below what a filter newly excludes leaves when its type is not looked at") {
+  start_discovered();
+  events();
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  discover({{"types", {"NS::Box"}}});
+  CHECK(state_of("NS::Item", "b1") == "filtered");
+  CHECK(resource_events() == Strings{"filtered:b", "filtered:b1"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what new filters have not judged, for it could not be read, they judge later") {
+  config.retry.attempts = 1;
+  start_discovered();
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr || job.type != "NS::Box") return {};
+    return JobResult(Error{Errc::kAccessDenied, "no", {}, 0});
+  };
+  CHECK(discover()["state"] == "partial");
+  CHECK(listed("NS::Box") == Strings{"a", "b"});
+  workers[0]->on_job = {};
+  discover();
+  CHECK(listed("NS::Box") == Strings{"a"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what a run that was cut short has taken in is judged by the filters of before") {
+  system.list_properties = GENERATE(false, true);
+  if (system.list_properties) manifest.types[0].list_gives = ListGives::kProperties;
+  system.page = 2;
+  system.add("NS::Box", {.id = "c", .properties = R"({"kind":"big"})"});
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  start_discovered();
+  REQUIRE(listed("NS::Box") == Strings{"a", "c"});
+  system.inspection.filters.clear();
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const auto* list = std::get_if<ListJob>(&job.operation);
+    if (list == nullptr || job.type != "NS::Box" || list->page_token.empty()) return {};
+    return FakeWorker::Hold{};
+  };
+  api("discover");
+  wait_until([&] { return listed("NS::Box") == Strings{"a", "b", "c"}; });
+  advance(Millis(1'000));  // and committed
+  workers[0]->on_job = {};
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  restart();
+  discover();
+  CHECK(listed("NS::Box") == Strings{"a", "c"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what was filtered and is kept again is read at each run from then on") {
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  start_discovered();
+  REQUIRE(listed("NS::Box") == Strings{"a"});
+  SECTION("for other filters are asked") {
+    system.inspection.filters = {kind_filter(FilterAction::kExclude, "tiny")};
+    discover();
+  }
+  SECTION("for it has changed, which is seen after some runs") {
+    system.thing("NS::Box", "b").properties = R"({"kind":"big"})";
+    for (int i = 0; i < 16; ++i) discover();
+  }
+  REQUIRE(listed("NS::Box") == Strings{"a", "b"});
+  for (int i = 0; i < 3; ++i) {
+    const auto properties = R"({"kind":"big","n":)" + std::to_string(i) + "}";
+    system.thing("NS::Box", "b").properties = properties;
+    discover();
+    CHECK(row("NS::Box", "b").properties == properties);
+  }
+}
+
+TEST_CASE_METHOD(IdentityFixture, "children of a parent that is filtered are filtered, contained or not") {
+  manifest.types[1].contained = false;
+  start_discovered();
+  events();
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  discover();
+  CHECK(state_of("NS::Item", "b1") == "filtered");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "an object that moves away from a parent that is filtered stays") {
+  system.page = 1;
+  system.add("NS::Box", {.id = "c", .properties = R"({"kind":"big"})", .uid = "u-c"});
+  system.add("NS::Item", {.id = "c1", .parent = "c"});
+  start_discovered();
+  events();
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  system.thing("NS::Item", "b1").parent = "c";
+  discover();
+  CHECK(row("NS::Item", "b1").parent_native_id == "c");
+  CHECK(state_of("NS::Item", "b1") == "present");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what lies in an object that moves away from a parent that is filtered stays") {
+  manifest = with_parts();
+  manifest.types[0].read_batch = 1;
+  start_moving();
+  bool seen = false;  // below its new parent, while nothing is known of the old one
+  workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr) return {};
+    const auto asks_for = [&](const char* id) { return std::ranges::count(read->native_ids, id) > 0; };
+    seen = seen || asks_for("b1");
+    return asks_for("b") || asks_for("b1") ? FakeWorker::Behaviour(FakeWorker::Hold{}) : std::monostate{};
+  };
+  SECTION("when all is looked at") {
+    api("discover");
+  }
+  SECTION("when its own type is not looked at") {
+    api("discover", {{"types", {"NS::Item"}}});
+  }
+  wait_until([&] { return seen; });
+  workers[0]->on_job = {};
+  workers[0]->release();
+  finish_runs();
+  CHECK(row("NS::Item", "b1").parent_native_id == "c");
+  CHECK(state_of("NS::Part", "part") == "present");
+  CHECK(resource_events() == Strings{"filtered:b"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "an object whose change makes a filter exclude it leaves") {
+  config.targets[0].filters = {kind_filter(FilterAction::kExclude, "secret")};
+  start_discovered();
+  events();
+  system.thing("NS::Box", "b").properties = R"({"kind":"secret"})";
+  discover();
+  CHECK(state_of("NS::Box", "b") == "filtered");
+  CHECK(row("NS::Box", "b").properties == R"({"kind":"small"})");
+}
+
+TEST_CASE_METHOD(IdentityFixture, "when the filters cannot be asked for, the last ones hold and the run says so") {
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  start_discovered();
+  events();
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<InspectJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kAccessDenied, "no filters for you", {}, 0});
+  };
+  const auto report = discover();
+  CHECK(report["state"] == "partial");
+  CHECK(report["problems"][0]["code"] == "ACCESS_DENIED");
+  CHECK(listed("NS::Box") == Strings{"a"});
+  CHECK(resource_events().empty());
+}
+
+TEST_CASE_METHOD(IdentityFixture, "a target whose filters were never known is not scanned") {
+  auto& worker = add_worker();
+  worker.on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<InspectJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kAccessDenied, "no filters for you", {}, 0});
+  };
+  start();
+  finish_runs();
+  CHECK(last_report()["state"] == "partial");
+  CHECK(worker.asked<ListJob>().empty());
+  CHECK(listed("NS::Box").empty());
+}
+
+TEST_CASE_METHOD(IdentityFixture,
+                 "a filter that cannot be used stops the target's scan instead of letting all through") {
+  system.inspection.filters = {{{}, {PropertyMatch{"$.[", MatchOp::kExists, {}}}, FilterAction::kExclude}};
+  start_discovered();
+  CHECK(last_report()["state"] == "partial");
+  CHECK(last_report()["problems"][0]["message"].get<std::string>().find("filter") != std::string::npos);
+  CHECK(listed("NS::Box").empty());
+}
