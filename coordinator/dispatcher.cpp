@@ -15,7 +15,7 @@ constexpr std::array<std::uint64_t, 4> kStride = {8, 4, 2, 1};  // by Priority: 
 constexpr std::size_t kQueuedPerSlot = 4;                       // of a priority; more waits with the caller
 constexpr std::size_t kQueuedPerTarget = 4;                     // of a priority, however many others there are
 constexpr std::uint16_t kPagesPerAnswer = 64;                   // of a plugin
-constexpr std::size_t kUnheard = 4;                             // dispatches of a read
+constexpr std::size_t kUnheard = 4;                             // dispatches of a job
 constexpr Millis kRecoverAfter{3500};  // until nobody has a recovered job any more: some heartbeats
 
 }  // namespace
@@ -45,9 +45,10 @@ const Lane* Dispatcher::lane_of(const JobId& job) const {
 
 bool Dispatcher::leases(const JobId& job, const Token& token) const {
   const auto lease = leases_.find(token.value);
-  const auto unheard = unheard_.find(token.value);
-  return (lease != leases_.end() && lease->second->id == job) ||
-         (unheard != unheard_.end() && unheard->second == job) || (MUSTER_MUTATION("any-token") && jobs_.contains(job));
+  if (lease != leases_.end() && lease->second->id == job) return true;
+  if (MUSTER_MUTATION("any-token") && jobs_.contains(job)) return true;
+  const auto unheard = unheard_.find(token.value);  // a change that was never told to go has no result
+  return unheard != unheard_.end() && unheard->second == job && !is_mutation(jobs_.at(job).spec.operation);
 }
 
 bool Dispatcher::supersede(const JobId& job, JobResult result, Effects& effects) {
@@ -289,6 +290,7 @@ void Dispatcher::attribute(Record& record, const WorkerId& worker) {
 
 void Dispatcher::go(Record& record, TimePoint now, Effects& effects) {
   if (!std::exchange(record.gone, true)) {
+    if (!MUSTER_MUTATION("late-claim")) forget_unheard(record);  // nobody else may begin it
     record.go_until = now + kChangeLease / 2;
     // Until then it may begin: whoever is asked before that may make a second change beside it.
     record.deadline = std::max(record.deadline, now + kChangeLease);
@@ -340,7 +342,6 @@ void Dispatcher::recall(Record& record, Effects& effects) {
 }
 
 void Dispatcher::keep_unheard(Record& record) {
-  if (is_mutation(record.spec.operation)) return;
   if (record.unheard.size() == kUnheard) {
     unheard_.erase(record.unheard.front().value);
     record.unheard.erase(record.unheard.begin());
@@ -349,8 +350,13 @@ void Dispatcher::keep_unheard(Record& record) {
   unheard_.emplace(record.token.value, record.id);
 }
 
-void Dispatcher::forget_unheard(const Record& record) {
-  for (const auto& token : record.unheard) unheard_.erase(token.value);
+void Dispatcher::forget_unheard(Record& record) {
+  for (const auto& token : std::exchange(record.unheard, {})) unheard_.erase(token.value);
+}
+
+Dispatcher::Record* Dispatcher::find_unheard(const JobId& job, const Token& token) {
+  const auto found = unheard_.find(token.value);
+  return found == unheard_.end() || found->second != job ? nullptr : &jobs_.at(job);
 }
 
 void Dispatcher::finish(Record& record, JobResult result) {
@@ -465,6 +471,10 @@ void Dispatcher::lose_worker(Record& record, TimePoint now) {
 
 void Dispatcher::cancel(const std::string& ns, const WorkerId& worker, const JobId& job, const Token& token,
                         Effects& effects) {
+  if (auto* record = find_unheard(job, token)) {  // what it says now is that it was told to stop
+    unheard_.erase(token.value);
+    std::erase(record->unheard, token);
+  }
   effects.at_once.push_back(
       {subjects_.worker_control(ns, worker), {}, encode(Control{fleet_, Cancel{{job, token}}}), {}});
 }

@@ -162,7 +162,7 @@ class Dispatcher {
     TimePoint waits_since;  // for a worker, where it is queued
     TimePoint go_until;     // `go` is repeated while the worker may wait for it
     std::unique_ptr<PartAssembler> parts;
-    std::vector<Token> unheard;  // of a read: dispatches that were given up without an answer, the newest last
+    std::vector<Token> unheard;  // dispatches that were given up without a sign, the newest last
   };
   using Jobs = std::unordered_map<JobId, Record>;
   static Millis lease_of(const Record& record) { return record.gone ? kChangeLease : kReadLease; }
@@ -203,11 +203,14 @@ class Dispatcher {
   void recover(Record& record, const Heartbeat& heartbeat, const Running& running, TimePoint now);
   void end_flight(Record& record);
   void recall(Record& record, Effects& effects);
-  /// A read is sent again for want of a sign: an answer to what was sent before counts all the same, should it come.
+  /// A job is sent again for want of a sign: a sign of what was sent before counts all the same, should it come.
   void keep_unheard(Record& record);
-  void forget_unheard(const Record& record);
-  /// An answer to such a dispatch takes its job over.
-  void resume(const JobReply& reply, TimePoint now, Effects& effects);
+  void forget_unheard(Record& record);
+  /// Of a job that has such a dispatch; null: none of these.
+  [[nodiscard]] Record* find_unheard(const JobId& job, const Token& token);
+  /// What comes of such a dispatch takes its job over, if nobody else has it by then, or if it ends a read well.
+  void resume_by(const JobReply& reply, TimePoint now, Effects& effects);
+  void resume(Record& record, const Token& token, const WorkerId& worker, TimePoint now, Effects& effects);
   void finish(Record& record, JobResult result);
   /// `calls`: what it cost the target.
   void fail(Record& record, Error error, std::uint32_t calls, TimePoint now);

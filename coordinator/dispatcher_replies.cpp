@@ -23,7 +23,7 @@ bool tells_of_change(const decltype(JobReply::body)& body) {
 void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
   const auto known = MUSTER_MUTATION("any-token") ? jobs_.find(reply.job) : jobs_.end();
   if (known != jobs_.end()) reply.token = known->second.token;
-  resume(reply, now, effects);
+  resume_by(reply, now, effects);
   const auto lease = leases_.find(reply.token.value);
   if (reply.fleet != fleet_ || lease == leases_.end() || lease->second->id != reply.job) {
     ++counters_.stale_replies;
@@ -63,26 +63,35 @@ void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
   if (auto* part = std::get_if<Part>(&reply.body)) take_part(record, std::move(*part), now, effects);
 }
 
-/// On a slow link every answer may take longer than the time after which a job is sent again.
-void Dispatcher::resume(const JobReply& reply, TimePoint now, Effects& effects) {
-  const auto found = unheard_.find(reply.token.value);
-  if (found == unheard_.end() || found->second != reply.job || reply.fleet != fleet_) return;
-  auto& record = jobs_.at(reply.job);
-  const auto* result = std::get_if<JobResult>(&reply.body);
-  const bool succeeded = result != nullptr && !std::holds_alternative<Error>(*result);
-  const bool begins = std::holds_alternative<Part>(reply.body) && record.state != State::kRunning;
-  if (!succeeded && !begins) return;
+/// On a slow link every sign may take longer than the time after which a job is sent again.
+void Dispatcher::resume_by(const JobReply& reply, TimePoint now, Effects& effects) {
+  auto* record = reply.fleet == fleet_ ? find_unheard(reply.job, reply.token) : nullptr;
+  if (record == nullptr) return;
+  const bool read = !is_mutation(record->spec.operation);
+  const bool free = record->state != State::kRunning;
+  bool counts =
+      free && (std::holds_alternative<Accepted>(reply.body) || (read && std::holds_alternative<Part>(reply.body)));
+  if (const auto* result = std::get_if<JobResult>(&reply.body); read && result != nullptr) {
+    const auto* error = std::get_if<Error>(result);
+    counts = error == nullptr || (free && error->code != Errc::kCancelled);
+  }
+  if (counts) resume(*record, reply.token, reply.worker, now, effects);
+}
+
+void Dispatcher::resume(Record& record, const Token& token, const WorkerId& worker, TimePoint now, Effects& effects) {
+  const bool sent = record.state == State::kSent || record.state == State::kRunning;
+  if (!sent) ++record.attempt;  // was taken back when it was given up
   recall(record, effects);
+  unheard_.erase(token.value);
+  std::erase(record.unheard, token);
   record.suspects.clear();
-  record.token = reply.token;
+  record.token = token;
   record.state = State::kRunning;
   record.since = now;
-  record.worker = reply.worker;
+  record.worker = worker;
   leases_.emplace(record.token.value, &record);
   ++lanes_[record.spec.lane].flying;
-  if (auto* worker = registry_.find(reply.worker)) ++worker->assigned;
-  unheard_.erase(found);
-  std::erase(record.unheard, reply.token);
+  if (auto* entry = registry_.find(worker)) ++entry->assigned;
 }
 
 void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t calls, TimePoint now) {
@@ -163,6 +172,9 @@ void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {
 
 void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects& effects) {
   for (const auto& running : heartbeat.running) {
+    if (auto* late = find_unheard(running.job, running.token); late != nullptr && late->state != State::kRunning) {
+      resume(*late, running.token, heartbeat.worker, now, effects);
+    }
     const auto lease = leases_.find(running.token.value);
     if (lease == leases_.end() || lease->second->id != running.job) {
       const auto waiting = jobs_.find(running.job);

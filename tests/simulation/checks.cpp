@@ -1,6 +1,7 @@
 // What must hold of a fleet: at every step, and when it has come to rest.
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -38,9 +39,10 @@ void Fleet::watch(const Outgoing& message) {
     if (job && !is_within_rate(job->target.id)) fault_ = "a target is called more often than it may be";
     if (job && is_mutation(job->operation)) {
       if (store_->uncommitted() > 0) fault_ = "a change is asked for before that is durable";
-      auto& token = asked_for_[job->id];
-      if (!token.empty() && token != job->token) superseded_.insert(token);
-      token = job->token;
+      auto& tokens = asked_for_[job->id];
+      std::ranges::copy_if(tokens, std::inserter(superseded_, superseded_.end()),
+                           [&](const Token& token) { return token != job->token && gone_.contains(token); });
+      tokens.insert(job->token);
     }
   }
   if (message.subject.starts_with("sim.eventlog.") && store_->uncommitted() > 0) {
@@ -52,6 +54,9 @@ void Fleet::watch(const Outgoing& message) {
   if (go == nullptr) return;
   // What is said again, for a heartbeat, may have its result in the inbox already: its worker has been told before.
   if (!gone_.emplace(go->job.token, clock_.now()).second) return;
+  for (const auto& token : asked_for_[go->job.job]) {
+    if (token != go->job.token) superseded_.insert(token);
+  }
   const auto row = must(store_->operation_of(go->job.job));
   if (!row) fault_ = "`go` is said to a job that no step waits for";
   // A reply that was read a moment later may have ended the step: then its worker has given up, too.

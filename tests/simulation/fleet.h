@@ -129,13 +129,13 @@ class Fleet {
   std::uint64_t streamed_ = 0;  // and that of the stream
   std::size_t asked_ = 0;
   std::map<std::size_t, Json> answers_;
-  std::map<std::size_t, Millis> looked_at_;  // by number of the request: how long its plan is before it is applied
-  std::vector<std::string> promised_;        // commands whose id was answered
-  std::map<Token, TimePoint> gone_;          // tokens that were told to go, and when first
-  std::set<Token> acted_;                    // tokens under which a change was made
-  std::map<JobId, Token> asked_for_;         // changes that this coordinator has asked for, and with which token last
+  std::map<std::size_t, Millis> looked_at_;     // by number of the request: how long its plan is before it is applied
+  std::vector<std::string> promised_;           // commands whose id was answered
+  std::map<Token, TimePoint> gone_;             // tokens that were told to go, and when first
+  std::set<Token> acted_;                       // tokens under which a change was made
+  std::map<JobId, std::set<Token>> asked_for_;  // changes that this coordinator has asked for, and with which tokens
   std::map<TargetId, std::pair<double, TimePoint>> budgets_;  // calls that it may still make of targets, and since when
-  std::set<Token> superseded_;                                // tokens of changes that it has asked for once more
+  std::set<Token> superseded_;  // tokens of changes that it has asked for once more since `go`, or told another to go
   std::map<std::string, std::set<std::string>> drifted_at_;  // by key of a change: ids of what was not as declared then
   std::set<Token> needless_;                         // tokens under which `go` was said though their steps had ended
   std::map<Token, std::vector<Bytes>> heard_parts_;  // of results that workers tell in parts

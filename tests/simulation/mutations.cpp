@@ -37,6 +37,7 @@ const std::vector<Mutation>& mutations() {
       {"act-without-journal", "a worker does not act when it cannot keep the result", {25}},
       {"run-duplicates", "a job that arrives twice is run once", {102, 103}},
       {"change-lost-as-read", "a change is not given to another worker while the first may still act", {1055, 1100}},
+      {"late-claim", "who gave no sign in time may not begin once another was told to go", {}},
       {"any-token", "only replies of the current attempt count", {9}, kAlone},
       // what came of it
       {"ignore-journal", "a worker that is started again sends what it kept", {12}},

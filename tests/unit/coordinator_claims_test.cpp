@@ -33,19 +33,6 @@ TEST_CASE_METHOD(DispatcherFixture, "an answer to a read that was given up chang
   CHECK(dispatcher.in_flight() == 0);
 }
 
-TEST_CASE_METHOD(DispatcherFixture, "a claim that was given up is called back, and the change goes to another claim") {
-  join("w1");
-  const auto first = dispatch(change());
-  advance(Millis(1200));
-  REQUIRE(sent.empty());  // who may have it is not heard
-  heartbeat("w1", {{first.job.id, first.job.token}});
-  REQUIRE(cancelled.size() == 1);
-  CHECK(cancelled[0].job == Running{first.job.id, first.job.token});
-  const auto second = await(Millis(3000));
-  accept(second.job, "w1");
-  CHECK(told_to_go == 1);
-}
-
 TEST_CASE_METHOD(DispatcherFixture, "`go` is said again as long as a claim may wait for it") {
   join("w1");
   const auto message = dispatch(change());

@@ -423,6 +423,116 @@ TEST_CASE_METHOD(DispatcherFixture,
   CHECK(dispatcher.load({"NS", "default"}) == 0);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "a job is with the worker that gives the first sign of it, however late") {
+  const bool is_change = GENERATE(false, true);
+  join("w1");
+  const auto first = dispatch(is_change ? change() : spec());
+  const Running given{first.job.id, first.job.token};
+  advance(Millis(1200));
+  REQUIRE(sent.empty());  // it is not known whether it took its worker with it
+  SECTION("before it is sent again") {
+    accept(first.job, "w1");
+    CHECK((told_to_go > 0) == is_change);
+    advance(Millis(2500));
+    CHECK(sent.empty());
+    answer(first.job, "w1", is_change ? JobResult(MutationResult{}) : JobResult(ListResult{}));
+    CHECK(outcome().attempts == 1);
+  }
+  SECTION("by a heartbeat") {
+    heartbeat("w1", {given});
+    CHECK((told_to_go > 0) == is_change);
+    CHECK(cancelled.empty());
+    advance(Millis(2500));
+    CHECK(sent.empty());
+  }
+  SECTION("when it has been sent again, to somebody who has said nothing yet") {
+    join("w2");
+    heartbeat("w1");
+    advance(Millis(200));
+    const auto second = take();
+    REQUIRE(second.job.id == first.job.id);
+    accept(first.job, "w1");
+    CHECK((told_to_go > 0) == is_change);
+    accept(second.job, "w2");
+    REQUIRE(!cancelled.empty());
+    CHECK(cancelled.back().job == Running{second.job.id, second.job.token});
+    const auto before = cancelled.size();
+    heartbeat("w2", {{second.job.id, second.job.token}});
+    CHECK(cancelled.size() == before + 1);
+    answer(first.job, "w1", is_change ? JobResult(MutationResult{}) : JobResult(ListResult{}));
+    CHECK(outcome().attempts == 1);
+    CHECK(dispatcher.in_flight() == 0);
+  }
+  SECTION("but not when another one has given a sign") {
+    join("w2");
+    heartbeat("w1");
+    advance(Millis(200));
+    const auto second = take();
+    accept(second.job, "w2");
+    const auto told = told_to_go;
+    if (is_change) {
+      SECTION("also where that one falls silent, which may have begun it") {
+        advance(Millis(12'000));
+        accept(first.job, "w1");
+        CHECK(told_to_go == told);
+        return;
+      }
+    }
+    accept(first.job, "w1");
+    CHECK(told_to_go == told);
+    REQUIRE(cancelled.size() == 1);
+    CHECK(cancelled[0].job == given);
+    SECTION("which falls silent later: who was told to stop has not got it") {
+      for (int i = 0; i < 12; ++i) {
+        advance(Millis(1000));
+        heartbeat("w1", {given});
+      }
+      CHECK(told_to_go == told);
+      answer(first.job, "w1", Error{Errc::kCancelled, "cancelled", {}, 0});
+      CHECK(outcomes().empty());
+    }
+  }
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a late refusal of a read counts while nobody else has it") {
+  join("w1");
+  const auto first = dispatch();
+  advance(Millis(1200));
+  fail(first.job, "w1", Errc::kCancelled);
+  CHECK(outcomes().empty());
+  fail(first.job, "w1", Errc::kAccessDenied);
+  CHECK(failure() == Errc::kAccessDenied);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a worker whose every word takes over a second has its job in the end") {
+  const bool is_change = GENERATE(false, true);
+  join("w1", 4);
+  submit(is_change ? change() : spec());
+  std::vector<Sent> all;
+  std::vector<Running> said;
+  const auto was_cancelled = [&](const Running& running) {
+    return std::ranges::any_of(cancelled, [&](const auto& one) { return one.job == running; });
+  };
+  for (int step = 1; step <= 100; ++step) {
+    advance(Millis(100));
+    while (!sent.empty()) all.push_back(take());
+    for (const auto& message : all) {
+      const Running running{message.job.id, message.job.token};
+      if (clock.now() - message.at < Millis(1300) || std::ranges::find(said, running) != said.end()) continue;
+      accept(message.job, "w1");
+      said.push_back(running);
+    }
+    if (step % 10 != 0) continue;
+    std::vector<Running> runs;
+    std::ranges::copy_if(said, std::back_inserter(runs), [&](const auto& one) { return !was_cancelled(one); });
+    heartbeat("w1", runs);
+  }
+  CHECK(all.size() <= 2);
+  CHECK((told_to_go > 0) == is_change);
+  answer(all.front().job, "w1", is_change ? JobResult(MutationResult{}) : JobResult(ListResult{}));
+  CHECK(outcome().attempts == 1);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "each priority has a share: commands go most often, discovery never starves") {
   join("w1");
   for (int i = 0; i < 300; ++i) {
