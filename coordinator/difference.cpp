@@ -221,6 +221,28 @@ Difference compare(const PropertyRule& rules, const Json& there, const Json& dec
   return std::move(comparison.result);
 }
 
+void Difference::put_anew(const PropertyRule& rules, const Json& declared, const std::string& pointer,
+                          const std::string& whole) {
+  bool fixed = false;
+  for (Json::json_pointer at(pointer); !fixed && !at.empty(); at.pop_back()) {
+    fixed = rule_at(rules, at.to_string()).create_only;
+  }
+  if (fixed) create_only.push_back(pointer);
+  const bool is_put = std::ranges::any_of(
+      patch, [&](const Json& change) { return within(whole, change.at("path").get_ref<const std::string&>()); });
+  if (is_put) return;
+  auto shown = without_write_only(rule_at(rules, whole), declared[Json::json_pointer(whole)]);
+  patch.push_back({{"op", "replace"}, {"path", whole}, {"value", std::move(shown)}});
+}
+
+std::string outermost_array(const Json& document, const std::string& pointer) {
+  auto whole = pointer;
+  for (auto around = Json::json_pointer(pointer).parent_pointer(); !around.empty(); around = around.parent_pointer()) {
+    if (document[around].is_array()) whole = around.to_string();
+  }
+  return whole;
+}
+
 Json merge_declared(const PropertyRule& rules, const Json& there, const Json& declared) {
   Json whole = there.is_object() ? there : Json::object();
   strip_read_only(rules, whole);

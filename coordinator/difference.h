@@ -13,6 +13,11 @@ namespace muster {
 struct Difference {
   nlohmann::json patch = nlohmann::json::array();  // RFC 6902 on what is there; empty: nothing to do
   std::vector<std::string> create_only;            // pointers of what differs and cannot be changed in place
+
+  /// Adds that what `pointer` names changes, though nothing could be compared: all of `whole`, which it is or lies in,
+  /// is put as it is declared, less what is write-only in it.
+  void put_anew(const PropertyRule& rules, const nlohmann::json& declared, const std::string& pointer,
+                const std::string& whole);
 };
 
 /// Compares what is there with what is declared. Only declared fields count; a declared null stands for absence;
@@ -21,6 +26,9 @@ struct Difference {
 /// `left_out`   pointers into `declared` whose values are not known yet: not compared
 Difference compare(const PropertyRule& rules, const nlohmann::json& there, const nlohmann::json& declared,
                    const std::vector<std::string>& left_out = {});
+
+/// The outermost array that holds what a pointer names, or else the pointer.
+std::string outermost_array(const nlohmann::json& document, const std::string& pointer);
 
 /// The whole object as it is wanted: what is there, less what only the system sets, with what is declared put over it.
 nlohmann::json merge_declared(const PropertyRule& rules, const nlohmann::json& there, const nlohmann::json& declared);

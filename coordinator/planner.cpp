@@ -11,25 +11,14 @@
 #include "coordinator/difference.h"
 #include "coordinator/plan.h"
 #include "coordinator/references.h"
-#include "coordinator/schema_check.h"
 #include "coordinator/suggestion.h"
+#include "coordinator/type_rules.h"
 #include "schema/subjects.h"
 
 namespace muster {
 namespace {
 
 using Json = nlohmann::json;
-
-/// What the planner needs of a type, parsed once.
-struct TypeRules {
-  const TypeDescriptor* type = nullptr;
-  PropertyRule rules;
-  Hash128 schema_hash;
-  std::optional<SchemaCheck> schema;
-  [[nodiscard]] bool can(Operation operation) const {
-    return std::ranges::find(type->operations, operation) != type->operations.end();
-  }
-};
 
 /// Objects of one type on one target, by what identifies them.
 using IdentityIndex = std::unordered_map<std::string, PlanningView::Known>;
@@ -241,47 +230,18 @@ class Planner {
       mistake(resource.name, resource.type + " cannot be created: it can only be looked at");
     }
     if (node.says_so) return;  // it was applied like this
-    const auto properties = Json::parse(resource.properties);
-    for (const auto& [name, rule] : rules->rules.properties) {
-      if (rule.read_only && properties.contains(name)) {
-        mistake(resource.name, "/" + name + " is set by the system and cannot be declared", "/" + name);
-      }
-    }
-    refuse_plain_secrets(resource, rules->rules, properties, Json::json_pointer());
-    for (const auto& hole : resource.holes) {
-      if (!hole.secret() || is_confidential(rules->rules, hole.pointer)) continue;
-      mistake(resource.name,
-              hole.pointer + " is neither secret nor write-only, and would be read back in the clear: it takes no " +
-                  "reference like ${env:NAME}",
-              hole.pointer);
-    }
+    check_declared(resource, *rules, [&](std::string message, std::string pointer) {
+      mistake(resource.name, std::move(message), std::move(pointer));
+    });
   }
 
-  void refuse_plain_secrets(const DeclaredResource& resource, const PropertyRule& rule, const Json& value,
-                            const Json::json_pointer& at) {
-    if (!rule.holds_write_only || value.is_null()) return;
-    if (rule.secret) {
-      const auto pointer = at.to_string();
-      mistake(resource.name, pointer + " is a secret: it takes a reference only, like ${env:NAME}", pointer);
-    } else if (value.is_object()) {
-      for (const auto& [name, inner] : value.items()) refuse_plain_secrets(resource, rule.of(name), inner, at / name);
-    } else if (value.is_array()) {
-      for (std::size_t i = 0; i < value.size(); ++i) {
-        refuse_plain_secrets(resource, rule.of_items(), value[i], at / i);
-      }
-    }
-  }
-
-  TypeRules* rules_of(const std::string& type) {
-    const auto known = types_.find(type);
-    if (known != types_.end()) return known->second.type == nullptr ? nullptr : &known->second;
-    auto& made = types_[type];
-    made.type = view_.type(type);
-    if (made.type == nullptr) return nullptr;
-    if (auto rules = property_rules(made.type->schema)) made.rules = std::move(*rules);
-    made.schema_hash = hash128(made.type->schema);
-    if (auto check = SchemaCheck::compile(made.type->schema)) made.schema = std::move(*check);
-    return &made;
+  /// nullptr: nobody serves the type.
+  const TypeRules* rules_of(const std::string& name) {
+    const auto known = types_.find(name);
+    if (known != types_.end()) return known->second ? &*known->second : nullptr;
+    auto& made = types_[name];
+    if (const auto* const type = view_.type(name)) made = TypeRules::of(*type);
+    return made ? &*made : nullptr;
   }
 
   void plan_one(Node& node, std::size_t index) {
@@ -356,7 +316,7 @@ class Planner {
   void take_new(const DeclaredResource& resource, const TypeRules& rules, const Json& declared,
                 const std::vector<std::string>& unknown, const PlanningView::Known* there) {
     auto object = there != nullptr ? there->native_id : resource.native_id;
-    if (object.empty() && unknown_is_apart(rules, unknown)) object = identity_of(rules, declared);
+    if (object.empty() && unknown_is_apart(rules, unknown)) object = rules.identity_of(declared);
     if (object.empty()) return;
     const auto others = view_.same_system(resource.target);
     const auto system = std::accumulate(others.begin(), others.end(), resource.target,
@@ -471,7 +431,7 @@ class Planner {
       auto found = view_.find(resource.target, resource.type, resource.native_id);
       return found ? &found_.emplace_back(std::move(*found)) : nullptr;
     }
-    const auto identity = identity_of(rules, declared);
+    const auto identity = rules.identity_of(declared);
     if (identity.empty() || !unknown_is_apart(rules, unknown)) return nullptr;
     const auto& index = index_of(resource.target, resource.type, rules);
     const auto it = index.find(identity);
@@ -484,22 +444,12 @@ class Planner {
     });
   }
 
-  /// Empty where something of it is missing.
-  static std::string identity_of(const TypeRules& rules, const Json& properties) {
-    auto parts = Json::array();
-    for (const auto& property : rules.rules.identity) {
-      if (!properties.contains(property)) return {};
-      parts.push_back(properties[property]);
-    }
-    return parts.empty() ? std::string() : parts.dump();
-  }
-
   const IdentityIndex& index_of(const std::string& target, const std::string& type, const TypeRules& rules) {
     const auto [it, made] = indexes_.try_emplace({target, type});
     auto& index = it->second;
     if (made) {
       view_.each(target, type, [&](const PlanningView::Known& known) {
-        auto identity = identity_of(rules, Json::parse(known.properties));
+        auto identity = rules.identity_of(Json::parse(known.properties));
         if (!identity.empty()) index.emplace(std::move(identity), known);
       });
     }
@@ -580,20 +530,8 @@ class Planner {
     const bool as_before = before && std::ranges::find(before->holes, *hole) != before->holes.end();
     if (as_before && hole->secret()) return;
     if (as_before && !refers_to_change(*hole)) return;
-    const auto whole = hole->secret() ? pointer : outermost_array(declared, Json::json_pointer(pointer));
-    if (!changes(difference, whole)) {
-      auto shown = without_write_only(rule_at(rules.rules, whole), declared[Json::json_pointer(whole)]);
-      difference.patch.push_back({{"op", "replace"}, {"path", whole}, {"value", std::move(shown)}});
-    }
-    if (is_create_only(rules.rules, pointer)) difference.create_only.push_back(pointer);
-  }
-
-  /// Whether another value takes another object: of what a pointer names, or of something around it.
-  static bool is_create_only(const PropertyRule& rules, const std::string& pointer) {
-    for (Json::json_pointer at(pointer); !at.empty(); at.pop_back()) {
-      if (rule_at(rules, at.to_string()).create_only) return true;
-    }
-    return false;
+    const auto whole = hole->secret() ? pointer : outermost_array(declared, pointer);
+    difference.put_anew(rules.rules, declared, pointer, whole);
   }
 
   bool refers_to_change(const Hole& hole) {
@@ -618,28 +556,8 @@ class Planner {
       }
       const Json::json_pointer at(pointer);
       if (old.contains(at) && old[at] == view_.digest(declared[at].dump())) continue;
-      if (is_create_only(rules.rules, pointer)) difference.create_only.push_back(pointer);
-      const auto whole = outermost_array(declared, at);
-      if (changes(difference, whole)) continue;
-      auto shown = without_write_only(rule_at(rules.rules, whole), declared[Json::json_pointer(whole)]);
-      difference.patch.push_back({{"op", "replace"}, {"path", whole}, {"value", std::move(shown)}});
+      difference.put_anew(rules.rules, declared, pointer, outermost_array(declared, pointer));
     }
-  }
-
-  /// The first array on the way to a value, or else the value.
-  static std::string outermost_array(const Json& document, const Json::json_pointer& at) {
-    auto whole = at.to_string();
-    for (auto around = at.parent_pointer(); !around.empty(); around = around.parent_pointer()) {
-      if (document[around].is_array()) whole = around.to_string();
-    }
-    return whole;
-  }
-
-  /// Whether a patch puts a value anew, or something around it.
-  static bool changes(const Difference& difference, const std::string& pointer) {
-    return std::ranges::any_of(difference.patch, [&](const Json& change) {
-      return within(pointer, change.at("path").get_ref<const std::string&>());
-    });
   }
 
   static std::string joined(const std::vector<std::string>& texts) {
@@ -673,7 +591,7 @@ class Planner {
   std::deque<PlanningView::Known> found_;                  // rows that are adopted by their ids
   std::unordered_map<RowId, std::size_t> taken_along_;     // by row: the step that makes anew what it lies in
   std::set<RowId> taken_;                                  // rows of declared resources, also under a new name
-  std::map<std::string, TypeRules> types_;
+  std::map<std::string, std::optional<TypeRules>> types_;
   std::map<std::pair<std::string, std::string>, IdentityIndex> indexes_;
 };
 

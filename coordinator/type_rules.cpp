@@ -1,0 +1,64 @@
+#include "coordinator/type_rules.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+using Mistake = std::function<void(std::string message, std::string pointer)>;
+
+void refuse_plain_secrets(const PropertyRule& rule, const Json& value, const Json::json_pointer& at,
+                          const Mistake& mistake) {
+  if (!rule.holds_write_only || value.is_null()) return;
+  if (rule.secret) {
+    const auto pointer = at.to_string();
+    mistake(pointer + " is a secret: it takes a reference only, like ${env:NAME}", pointer);
+  } else if (value.is_object()) {
+    for (const auto& [name, inner] : value.items()) refuse_plain_secrets(rule.of(name), inner, at / name, mistake);
+  } else if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) refuse_plain_secrets(rule.of_items(), value[i], at / i, mistake);
+  }
+}
+
+}  // namespace
+
+TypeRules TypeRules::of(const TypeDescriptor& type) {
+  TypeRules made;
+  made.type = &type;
+  if (auto rules = property_rules(type.schema)) made.rules = std::move(*rules);
+  made.schema_hash = hash128(type.schema);
+  if (auto check = SchemaCheck::compile(type.schema)) made.schema = std::move(*check);
+  return made;
+}
+
+bool TypeRules::can(Operation operation) const {
+  return std::ranges::find(type->operations, operation) != type->operations.end();
+}
+
+std::string TypeRules::identity_of(const Json& properties) const {
+  auto parts = Json::array();
+  for (const auto& property : rules.identity) {
+    if (!properties.contains(property)) return {};
+    parts.push_back(properties[property]);
+  }
+  return parts.empty() ? std::string() : parts.dump();
+}
+
+void check_declared(const DeclaredResource& resource, const TypeRules& rules, const Mistake& mistake) {
+  const auto properties = Json::parse(resource.properties);
+  for (const auto& [name, rule] : rules.rules.properties) {
+    if (!rule.read_only || !properties.contains(name)) continue;
+    mistake("/" + name + " is set by the system and cannot be declared", "/" + name);
+  }
+  refuse_plain_secrets(rules.rules, properties, Json::json_pointer(), mistake);
+  for (const auto& hole : resource.holes) {
+    if (!hole.secret() || is_confidential(rules.rules, hole.pointer)) continue;
+    mistake(hole.pointer + " is neither secret nor write-only, and would be read back in the clear: it takes no " +
+                "reference like ${env:NAME}",
+            hole.pointer);
+  }
+}
+
+}  // namespace muster
