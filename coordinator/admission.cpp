@@ -14,6 +14,7 @@ namespace {
 constexpr Millis kAskAgain{1000};
 constexpr Millis kGiveUpAfter{60'000};  // of a manifest that nobody sends
 constexpr std::size_t kMaxFetches = 256;
+constexpr std::size_t kMaxAsked = 16;                 // of those that wait for one manifest, at a time
 constexpr std::size_t kMaxWaiting = 4096;             // for one manifest; more of them announce themselves again
 constexpr std::size_t kMaxPartBytes = 128ULL << 20U;  // of all manifests that are being put together
 constexpr std::size_t kMaxRemembered = 4096;
@@ -50,53 +51,73 @@ bool Admission::on_announcement(const Announcement& announcement, const std::str
   if (fetch.waiting.size() >= kMaxWaiting && !fetch.waiting.contains(announcement.worker)) return false;
   auto& waits = fetch.waiting[announcement.worker] = {announcement, reply};
   waits.announcement.running.clear();  // heartbeats say it
-  if (fetch.token.empty() || now - fetch.asked_at >= kAskAgain) ask(announcement.manifest, fetch, now, effects);
+  if (fetch.asked.empty() || now - fetch.asked_at >= kAskAgain) ask(announcement.manifest, fetch, now, effects);
   return false;
 }
 
 /// One after the other: who announces the hash of somebody else's manifest keeps nobody out.
 void Admission::ask(const std::string& hash, Fetch& fetch, TimePoint now, Effects& effects) {
-  auto next = fetch.waiting.upper_bound(fetch.asked);
+  auto next = fetch.asked.empty() ? fetch.waiting.begin() : fetch.waiting.upper_bound(fetch.asked.back().worker);
   if (next == fetch.waiting.end()) next = fetch.waiting.begin();
   const auto& from = next->second.announcement;
-  fetch.token = Token(make_token(random_));
-  fetch.asked = from.worker;
+  const auto before = std::ranges::find(fetch.asked, from.worker, &Asked::worker);
+  if (before != fetch.asked.end()) {
+    std::rotate(before, before + 1, fetch.asked.end());
+  } else {
+    if (fetch.asked.size() >= kMaxAsked) fetch.asked.erase(fetch.asked.begin());
+    fetch.asked.push_back({from.worker, Token(make_token(random_)), {}});
+  }
   fetch.asked_at = now;
-  fetch.parts = {};
   effects.at_once.push_back({subjects_.worker_control(from.ns, from.worker),
-                             subjects_.reply(from.ns, self_, fetch.token),
+                             subjects_.reply(from.ns, self_, fetch.asked.back().token),
                              encode(Control{store_.fleet(), SendManifest{hash}}),
                              {}});
 }
 
 bool Admission::on_reply(const JobReply& reply, TimePoint now, Effects& effects) {
   for (auto& [hash, fetch] : fetches_) {
-    if (fetch.token != reply.token) continue;
-    if (const auto* manifest = std::get_if<ManifestBytes>(&reply.body)) {
-      on_manifest(std::string(hash), manifest->encoded, now, effects);
-    } else if (const auto* part = std::get_if<Part>(&reply.body)) {
-      auto held = part->data.size();
-      for (const auto& [other, of] : fetches_) held += of.parts.bytes();
-      if (held > kMaxPartBytes) {  // they are asked for again, one after the other
-        for (auto& [other, of] : fetches_) of.parts = {};
-      }
-      auto whole = fetch.parts.add(*part);
-      if (!whole || !*whole) return true;
-      const auto inner = decode<JobReply>(**whole);
-      const auto* bytes = inner ? std::get_if<ManifestBytes>(&inner->body) : nullptr;
-      if (bytes != nullptr) on_manifest(std::string(hash), bytes->encoded, now, effects);
-    }
+    const auto asked = std::ranges::find(fetch.asked, reply.token, &Asked::token);
+    if (asked == fetch.asked.end()) continue;
+    const auto manifest = manifest_in(reply, *asked);
+    if (manifest) on_manifest(std::string(hash), WorkerId(asked->worker), *manifest, now, effects);
     return true;
   }
   return false;
 }
 
-void Admission::on_manifest(const std::string& hash, const Bytes& encoded, TimePoint now, Effects& effects) {
+std::optional<Bytes> Admission::manifest_in(const JobReply& reply, Asked& asked) {
+  if (const auto* manifest = std::get_if<ManifestBytes>(&reply.body)) return manifest->encoded;
+  const auto* part = std::get_if<Part>(&reply.body);
+  if (part == nullptr) return std::nullopt;
+  auto held = part->data.size();
+  for (const auto& [hash, fetch] : fetches_) {
+    for (const auto& one : fetch.asked) held += one.parts.bytes();
+  }
+  if (held > kMaxPartBytes) {  // they are asked for again, one after the other
+    for (auto& [hash, fetch] : fetches_) {
+      for (auto& one : fetch.asked) one.parts = {};
+    }
+  }
+  auto whole = asked.parts.add(*part);
+  if (!whole) {  // it may be the first of another answer
+    asked.parts = {};
+    whole = asked.parts.add(*part);
+  }
+  if (!whole || !*whole) return std::nullopt;
+  asked.parts = {};
+  const auto inner = decode<JobReply>(**whole);
+  const auto* manifest = inner ? std::get_if<ManifestBytes>(&inner->body) : nullptr;
+  return manifest == nullptr ? std::nullopt : std::optional(manifest->encoded);
+}
+
+void Admission::on_manifest(const std::string& hash, const WorkerId& from, const Bytes& encoded, TimePoint now,
+                            Effects& effects) {
   auto& fetch = fetches_.at(hash);
   if (sha256_hex(encoded) != hash) {  // of the others nothing is known
-    const auto liar = fetch.waiting.extract(fetch.asked);
+    const auto liar = fetch.waiting.extract(from);
     reject(liar.mapped().announcement, liar.mapped().reply,
            {"MANIFEST", "the manifest's SHA-256 is not the hash that was announced", true}, effects);
+    std::erase_if(fetch.asked, [&](const Asked& asked) { return asked.worker == from; });
     fetch.waiting.empty() ? static_cast<void>(fetches_.erase(hash)) : ask(hash, fetch, now, effects);
     return;
   }

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,16 +47,23 @@ class Admission {
     Announcement announcement;
     std::string reply;
   };
-  struct Fetch {
+  /// Who is asked again is asked with the same token: on a slow link each answer comes after the next question.
+  struct Asked {
+    WorkerId worker;
     Token token;
-    WorkerId asked;
+    PartAssembler parts;
+  };
+  struct Fetch {
+    std::vector<Asked> asked;  // bounded; the newest last
     TimePoint asked_at;
     std::map<WorkerId, Waiting> waiting;
-    PartAssembler parts;
   };
 
   void ask(const std::string& hash, Fetch& fetch, TimePoint now, Effects& effects);
-  void on_manifest(const std::string& hash, const Bytes& encoded, TimePoint now, Effects& effects);
+  /// The manifest that an answer is, or that it completes.
+  std::optional<Bytes> manifest_in(const JobReply& reply, Asked& asked);
+  void on_manifest(const std::string& hash, const WorkerId& from, const Bytes& encoded, TimePoint now,
+                   Effects& effects);
   void accept(const Announcement& announcement, const std::string& reply, TimePoint now, Effects& effects);
   void reject(const Announcement& announcement, const std::string& reply, const Rejection& why, Effects& effects);
   void answer(const std::string& reply, std::optional<Rejection> rejected, Effects& effects) const;

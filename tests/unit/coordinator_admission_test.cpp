@@ -119,6 +119,48 @@ TEST_CASE_METHOD(AdmissionFixture, "a manifest that does not come is asked for a
   CHECK(worker.accepted());
 }
 
+TEST_CASE_METHOD(AdmissionFixture, "a manifest that takes longer than the patience for it counts all the same") {
+  start();
+  auto& worker = add_silent_worker("w1");
+  worker.alive = false;
+  const bool two = GENERATE(false, true);
+  if (two) add_silent_worker("w2").alive = false;
+  const auto hears = broker.connect("hears");
+  hears->subscribe(Subjects(config.prefix).worker_control("NS", worker.announcement.worker)).value();
+  std::vector<Message> heard;
+  for (int i = 0; i < 6; ++i) {  // a question each time
+    for (const auto& one : workers) one->announce();
+    settle();
+    advance(Millis(1100));
+  }
+  hears->receive(heard, 10);
+  REQUIRE(heard.size() == (two ? 3 : 6));
+  worker.alive = true;
+  const auto in_parts = GENERATE(false, true);
+  Job asked;
+  asked.fleet = store->fleet();
+  const auto subject = [&](std::size_t question) {
+    const std::string reply(heard.at(question).reply);
+    asked.token = Token(reply.substr(reply.rfind('.') + 1));
+    return reply;
+  };
+  if (!in_parts) {
+    worker.send_reply(asked, subject(0), ManifestBytes{worker.manifest_bytes});
+  } else {  // of which the half that is lost comes with the next answer
+    const auto first = subject(0);
+    const auto whole =
+        encode(JobReply{store->fleet(), {}, asked.token, WorkerId("w1"), 0, 0, ManifestBytes{worker.manifest_bytes}});
+    worker.send_reply(asked, first, Part{0, 2, whole.substr(0, 8)});
+    settle();
+    for (const auto& one : workers) one->announce();
+    settle();
+    const auto second = subject(1);
+    worker.send_reply(asked, second, Part{1, 2, whole.substr(8)});
+  }
+  settle();
+  CHECK(worker.accepted());
+}
+
 TEST_CASE_METHOD(AdmissionFixture, "a manifest that is not the announced one is refused") {
   start();
   auto& worker = add_worker("w1");
