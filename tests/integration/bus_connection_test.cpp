@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "support/nats_bus_fixture.h"
+#include "support/tcp_link.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -247,6 +248,21 @@ TEST_CASE("a server that another one told of takes over") {
   }
   second.kill();
   for (NatsBus* bus : {early.get(), late.get()}) CHECK(heard(*bus, *at_third, "over the third"));
+}
+
+TEST_CASE("a server whose handshake takes longer than a try may is reached with more patience") {
+  NatsServer server;
+  const TcpLink slow(server.port(), "127.0.0.1", 300ms);  // three times that way, each at its own time
+  NatsOptions options;
+  options.url = "nats://127.0.0.1:" + std::to_string(slow.port());
+  options.connect_timeout = 400ms;
+  int failures = 0;
+  auto bus = NatsBus::connect(with_patience(options, failures), quiet());
+  CHECK(code_of(bus) == Errc::kDisconnected);
+  CHECK_THAT(bus.error().message, Catch::Contains("in time"));
+  while (!bus && failures < 10) bus = NatsBus::connect(with_patience(options, ++failures), quiet());
+  REQUIRE(bus);
+  CHECK((*bus)->flush(kPatience));
 }
 
 // What the library holds for a cancelled attempt is lost, which the leak checker rightly finds.

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <fstream>
 
 #include <catch2/catch.hpp>
 
@@ -39,6 +41,22 @@ class SiteFleet : public LoadedFleet {
     REQUIRE(eventually([&] { return active_at_site() == workers; }));
     check_end(kWide);
     CHECK(events(0, "resource.vanished").empty());
+  }
+
+  /// A few changes and a discovery.
+  void work() {
+    constexpr int kFew = 4;
+    REQUIRE(eventually([&] { return active_at_site() == 1; }));
+    const auto stack = (directory() / "few.yaml").string();
+    std::ofstream(stack) << things(kFew, 1, 1);
+    const auto apply = Json::parse(finish(begin({"apply", stack, "--yes", "-o", "json"})).out, nullptr, false);
+    INFO(log());
+    REQUIRE(apply.is_object());
+    CHECK(apply["state"] == "complete");
+    CHECK(written(state()).size() == kFew);
+    CHECK(doubled(state()).empty());
+    CHECK(discover({"--timeout", "120s"})["state"] == "complete");
+    CHECK(resources({"--target", "wide"}).size() == kWide);
   }
 
   [[nodiscard]] std::size_t active_at_site() const {
@@ -128,6 +146,16 @@ TEST_CASE("a leaf node whose link breaks, and its workers with it") {
 
 TEST_CASE("a leaf node whose link falls silent, and nobody is told") {
   lose_a_leaf(TcpLink::State::kFrozen);
+}
+
+TEST_CASE("workers whose every word is under way for long do their work all the same") {
+  SiteFleet fleet;
+  const TcpLink slow(fleet.nats.port(), "127.0.0.1", std::chrono::milliseconds(700));
+  fleet.begin_fleet();
+  PartsFleet::WorkerOptions far;
+  far.nats = "nats://127.0.0.1:" + std::to_string(slow.port());
+  fleet.start_worker({"fake", "--pool", "site"}, far);
+  fleet.work();
 }
 
 TEST_CASE("a host whose network is cut: packets vanish, and it comes back") {

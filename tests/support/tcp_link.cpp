@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <deque>
 #include <list>
 #include <stdexcept>
 #include <vector>
@@ -14,32 +15,47 @@
 namespace muster::test {
 namespace {
 
-constexpr int kLookMillis = 20;              // for another state
+constexpr int kLookMillis = 20;              // for another state, and for what has been under way for long enough
 constexpr std::size_t kMost = 1 << 20;       // bytes held of one direction
 constexpr std::size_t kPortion = 64 * 1024;  // read at once
 
+using std::chrono::steady_clock;
+
 /// One direction of a connection.
 struct Flow {
-  int from, to;
-  std::string held;
+  struct Piece {
+    steady_clock::time_point due;
+    std::string bytes;
+  };
 
+  int from, to;
+  std::deque<Piece> held;
+  std::size_t bytes = 0;  // of them
+
+  [[nodiscard]] bool has_due() const { return !held.empty() && held.front().due <= steady_clock::now(); }
   /// False when the connection is over.
-  bool read() {
-    std::array<char, kPortion> bytes;
-    const auto count = ::recv(from, bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (count > 0) held.append(bytes.data(), static_cast<std::size_t>(count));
-    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+  bool read(std::chrono::milliseconds delay) {
+    std::array<char, kPortion> portion;
+    const auto count = ::recv(from, portion.data(), portion.size(), MSG_DONTWAIT);
+    if (count <= 0) return count < 0 && (errno == EAGAIN || errno == EINTR);
+    held.push_back({steady_clock::now() + delay, {portion.data(), static_cast<std::size_t>(count)}});
+    bytes += static_cast<std::size_t>(count);
+    return true;
   }
   bool write() {
-    const auto count = ::send(to, held.data(), held.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (count > 0) held.erase(0, static_cast<std::size_t>(count));
-    return count >= 0 || errno == EAGAIN || errno == EINTR;
+    auto& first = held.front().bytes;
+    const auto count = ::send(to, first.data(), first.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count <= 0) return count == 0 || errno == EAGAIN || errno == EINTR;
+    first.erase(0, static_cast<std::size_t>(count));
+    bytes -= static_cast<std::size_t>(count);
+    if (first.empty()) held.pop_front();
+    return true;
   }
 };
 
 /// Its sockets are closed at the end.
 struct Connection {
-  Connection(int client, int server) : there{client, server, {}}, back{server, client, {}} {}
+  Connection(int client, int server) : there{client, server, {}, 0}, back{server, client, {}, 0} {}
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection() {
@@ -69,7 +85,8 @@ int connect_to(std::uint16_t port) {
 
 }  // namespace
 
-TcpLink::TcpLink(std::uint16_t to, const std::string& address) : to_(to) {
+TcpLink::TcpLink(std::uint16_t to, const std::string& address, std::chrono::milliseconds delay)
+    : to_(to), delay_(delay) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   auto own = address_of(address, 0);
   socklen_t size = sizeof own;
@@ -96,8 +113,8 @@ void TcpLink::run(const std::stop_token& stop) {
     for (const auto& one : connections) {
       for (const auto* flow : {&one.there, &one.back}) {
         const auto* other = flow == &one.there ? &one.back : &one.there;
-        const bool reads = state == State::kOpen && flow->held.size() < kMost;
-        const bool writes = state == State::kOpen && !other->held.empty();
+        const bool reads = state == State::kOpen && flow->bytes < kMost;
+        const bool writes = state == State::kOpen && other->has_due();
         // A negative one is passed over: what hangs up would else end each poll at once.
         sockets.push_back(
             {reads || writes ? flow->from : -1, static_cast<short>((reads ? POLLIN : 0) | (writes ? POLLOUT : 0)), 0});
@@ -109,8 +126,8 @@ void TcpLink::run(const std::stop_token& stop) {
       bool alive = true;
       for (auto* flow : {&one->there, &one->back}) {
         auto* other = flow == &one->there ? &one->back : &one->there;
-        if ((socket->revents & ~POLLOUT) != 0) alive = flow->read() && alive;
-        if ((socket->revents & POLLOUT) != 0) alive = other->write() && alive;
+        if ((socket->revents & ~POLLOUT) != 0) alive = flow->read(delay_) && alive;
+        if ((socket->revents & POLLOUT) != 0 && other->has_due()) alive = other->write() && alive;
         ++socket;
       }
       one = alive ? std::next(one) : connections.erase(one);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -12,7 +13,8 @@ namespace muster::test {
 class TcpLink {
  public:
   /// `address`   IPv4, where it listens on a free port
-  explicit TcpLink(std::uint16_t to, const std::string& address = "127.0.0.1");
+  /// `delay`     of every byte, each way
+  explicit TcpLink(std::uint16_t to, const std::string& address = "127.0.0.1", std::chrono::milliseconds delay = {});
   ~TcpLink();
   TcpLink(const TcpLink&) = delete;
   TcpLink& operator=(const TcpLink&) = delete;
@@ -28,6 +30,7 @@ class TcpLink {
   void run(const std::stop_token& stop);
 
   std::uint16_t to_, port_ = 0;
+  const std::chrono::milliseconds delay_;
   int listener_ = -1;
   std::atomic<State> state_ = State::kOpen;
   std::jthread thread_;

@@ -46,7 +46,8 @@ constexpr std::chrono::seconds kRefusedEvery{30};
 
 constexpr std::size_t kMaxServers = 32;  // configured or learned
 
-constexpr int kAuthTries = 4;  // the library drops one NKey signature in 256
+constexpr Millis kMostPatience{10'000};  // with one try to connect
+constexpr int kAuthTries = 4;            // the library drops one NKey signature in 256
 constexpr std::int64_t kLibraryCloseMillis = 5000;
 
 struct Subscription {
@@ -207,7 +208,7 @@ void NatsBus::State::maintain(TimePoint now) {
     retry_later(now);
   }
   if (!link && !attempt && now >= next_attempt) {
-    attempt = std::make_unique<ConnectAttempt>(options, servers, context);
+    attempt = std::make_unique<ConnectAttempt>(with_patience(options, failures), servers, context);
   }
   if (!attempt) return;
   auto outcome = attempt->outcome(now);
@@ -291,6 +292,12 @@ Result<SubscriptionId> NatsBus::State::subscribe(Subscription made) {
   Subscription& subscription = subscriptions.emplace(id, std::move(made)).first->second;
   if (connected()) make_native(subscription);
   return id;
+}
+
+NatsOptions with_patience(NatsOptions options, int failures) {
+  const Millis longer(options.connect_timeout.count() << std::clamp(failures, 0, 10));
+  options.connect_timeout = std::max(options.connect_timeout, std::min(longer, kMostPatience));
+  return options;
 }
 
 NatsBus::NatsBus(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -17,10 +17,14 @@ struct NatsOptions {
   std::string nkey_seed;                  // path of a file with an NKey seed
   std::string tls_ca, tls_cert, tls_key;  // paths of PEM files
   std::string inbox = "_INBOX";           // what the subjects begin with on which answers come
-  Millis connect_timeout{5000};           // for the first connection
+  Millis connect_timeout{5000};           // of one try, all servers together
   Millis reconnect_wait{250};             // grows with jitter to reconnect_wait_max
   Millis reconnect_wait_max{5000};
 };
+
+/// The options for a try to connect that follows so many failed ones: it may take twice as long each time, up to 10 s
+/// or what the first one may. Over a slow link a handshake is several round trips, with TLS even more.
+NatsOptions with_patience(NatsOptions options, int failures);
 
 /// A Bus on the NATS C client in its event-loop mode: one read and one write for many messages, and no other thread for
 /// any but answers. Reconnects for ever; a connection that the library gives up (repeated authentication errors) is

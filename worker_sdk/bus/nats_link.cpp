@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-constexpr std::int64_t kServerTimeoutMillis = 2000;  // to connect to one server
+constexpr std::int64_t kServerTimeoutMillis = 10'000;  // to connect to one server, at most
 constexpr std::int64_t kPingMillis = 5000;
 constexpr int kIoBufferBytes = 128 << 10;
 constexpr int kRecordsPerRead = 8;
@@ -42,6 +42,7 @@ Error library_error(natsStatus status) {
   const char* detail = nats_GetLastError(nullptr);
   std::string text = natsStatus_GetText(status);
   const std::string_view more = without_place(detail == nullptr ? "" : detail);
+  if (more == "Expected 'PONG', got ''") return {Errc::kDisconnected, "no answer to the handshake in time"};
   if (!more.empty() && more != text) text.append(": ").append(more);
   switch (status) {
     case NATS_CONNECTION_AUTH_FAILED:

@@ -31,8 +31,8 @@ constexpr std::chrono::seconds kExitLimit{2};  // for destructors and threads of
 /// Connects, trying again while the server is not there. Null: a signal came, or there is no use in trying.
 std::unique_ptr<NatsBus> connect(const NatsOptions& options, const StopSignals& signals,
                                  const std::shared_ptr<spdlog::logger>& log) {
-  while (!signals.came()) {
-    auto bus = NatsBus::connect(options, log);
+  for (int failures = 0; !signals.came(); ++failures) {
+    auto bus = NatsBus::connect(with_patience(options, failures), log);
     if (bus) return std::move(*bus);
     if (bus.error().code != Errc::kDisconnected) {
       log->error("cannot connect: {}", bus.error().message);
