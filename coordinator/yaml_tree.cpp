@@ -1,13 +1,18 @@
 #include "coordinator/yaml_tree.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <new>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include <spdlog/fmt/fmt.h>
 #include <yaml.h>
+#include <nlohmann/json.hpp>
 
 #include "schema/utf8.h"
 
@@ -250,6 +255,9 @@ bool control_character(char c) {
   return (c >= '\0' && c < ' ' && c != '\t' && c != '\r') || c == '\x7f';
 }
 
+/// The library takes them for line breaks, and blanks beside them away.
+constexpr std::string_view kOldBreaks[] = {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"};
+
 std::optional<YamlError> check_line(std::string_view line, int number) {
   for (std::size_t i = 0; i < line.size();) {
     std::size_t length = 1;
@@ -257,6 +265,8 @@ std::optional<YamlError> check_line(std::string_view line, int number) {
     const int column = static_cast<int>(i) + 1;
     if (length > 4) return YamlError{number, column, "not UTF-8 text"};
     if (control_character(line[i])) return YamlError{number, column, "a control character"};
+    if (std::ranges::find(kOldBreaks, line.substr(i, length)) != std::end(kOldBreaks))
+      return YamlError{number, column, "a line break that is none in JSON: write it as an escape in double quotes"};
     i += length;
   }
   return std::nullopt;
@@ -265,7 +275,9 @@ std::optional<YamlError> check_line(std::string_view line, int number) {
 std::optional<YamlError> check_bytes(std::string_view text) {
   if (text.size() > kMaxYamlBytes) return YamlError{1, 1, "larger than 40 MiB"};
   const auto allowed = [](char c) { return c == '\n' || !control_character(c); };
-  if (valid_utf8(text) && std::ranges::all_of(text, allowed)) return std::nullopt;
+  const auto absent = [&](std::string_view each) { return text.find(each) == std::string_view::npos; };
+  if (valid_utf8(text) && std::ranges::all_of(text, allowed) && std::ranges::all_of(kOldBreaks, absent))
+    return std::nullopt;
   for (int number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
     if (auto error = check_line(line, number)) return error;
@@ -274,12 +286,61 @@ std::optional<YamlError> check_bytes(std::string_view text) {
   return std::nullopt;
 }
 
+/// The character that begins at `at` with an escape for each half of it, as JSON has it; 0: none does.
+char32_t escaped_pair(std::string_view json, std::size_t at) {
+  const auto half = [&](std::size_t from, unsigned first) -> std::optional<unsigned> {
+    unsigned value = 0;
+    const auto digits = json.substr(std::min(json.size(), from + 2), 4);
+    const bool is = json.substr(std::min(json.size(), from), 2) == "\\u" && digits.size() == 4 &&
+                    std::from_chars(digits.data(), digits.data() + 4, value, 16).ptr == digits.data() + 4;
+    return is && value >> 10 == first >> 10 ? std::optional(value & 0x3FF) : std::nullopt;
+  };
+  const auto high = half(at, 0xD800), low = half(at + 6, 0xDC00);
+  return high && low ? 0x10000 + (*high << 10) + *low : 0;
+}
+
+/// JSON with each such pair as the one escape that YAML knows. What that is shorter stands as blanks behind the string,
+/// so that all else keeps its place.
+std::string joined_pairs(std::string_view json) {
+  std::string joined;
+  joined.reserve(json.size());
+  bool quoted = false;
+  std::size_t blanks = 0;
+  for (std::size_t i = 0; i < json.size();) {
+    if (const auto character = escaped_pair(json, i); character != 0) {
+      joined += fmt::format("\\U{:08X}", static_cast<std::uint32_t>(character));
+      blanks += 2;
+      i += 12;
+      continue;
+    }
+    const std::size_t length = json[i] == '\\' ? 2 : 1;
+    joined += json.substr(i, length);
+    if (json[i] == '"') {
+      quoted = !quoted;
+      if (!quoted) joined.append(std::exchange(blanks, 0), ' ');
+    }
+    i += length;
+  }
+  return joined;
+}
+
+bool has_pairs(std::string_view text) {
+  for (auto at = text.find("\\u"); at != std::string_view::npos; at = text.find("\\u", at + 1)) {
+    if (escaped_pair(text, at) != 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::variant<YamlNode, YamlError> parse_yaml(std::string_view text) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors put it before the text
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   if (auto error = check_bytes(text)) return *error;
+  if (has_pairs(text) && nlohmann::json::accept(text)) {
+    const auto joined = joined_pairs(text);
+    return TreeBuilder(joined).build();
+  }
   return TreeBuilder(text).build();
 }
 

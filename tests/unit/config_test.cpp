@@ -294,6 +294,29 @@ TEST_CASE("text that is no YAML document") {
   CHECK(mistakes_in(std::string(2000, '[')) == "f.yaml:1:501: deeper than 500 levels\n");
 }
 
+TEST_CASE("JSON escapes characters beyond U+FFFF by two") {
+  const std::string config = R"({"root": "/\ud83d\ude00 \\ud83d\uD83D\uDE00", "a\ud83d\ude00" :[]})";
+  const auto document = [&](const std::string& more) {
+    return R"({"targets": [{"name": "t", "namespace": "FS", "config": )" + config + more + "}]}";
+  };
+  CHECK(Json::parse(good(document("")).targets.at(0).config.json) == Json::parse(config));
+  check_mistake(
+      document(R"(, @"nope": 1)"),
+      {"",
+       "targets[0]: unknown key `nope`; known are name, namespace, pool, config, discover, filters, interval, "
+       "renamed_from"});
+  CHECK(mistakes_in(R"({"prefix": "\ud83d"})") ==
+        "f.yaml:1:15: found invalid Unicode character escape code while parsing a quoted scalar\n");
+}
+
+TEST_CASE("line breaks that only old YAML knows are refused, as it would change them") {
+  for (const char* each : {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) {
+    check_mistake("targets: [{name: t, namespace: FS, config: {root: \"é @" + std::string(each) + " b\"}}]\n",
+                  {"", "a line break that is none in JSON: write it as an escape in double quotes"});
+  }
+  CHECK(target_config(R"({root: "\u2028"})")["root"] == "\xE2\x80\xA8");
+}
+
 TEST_CASE("an alias repeats what it names, within bounds") {
   const Config config =
       good("targets:\n- {name: a, namespace: FS, config: &c {root: /x}}\n- {name: b, namespace: FS, config: *c}\n");
