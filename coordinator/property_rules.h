@@ -26,7 +26,8 @@ struct PropertyRule {
   std::string key;                          // of an array of objects: the property that tells them apart
   std::optional<nlohmann::json> otherwise;  // what the system takes where nothing is declared
   std::map<std::string, PropertyRule, std::less<>> properties;
-  std::shared_ptr<const PropertyRule> items;  // of an array's elements
+  std::shared_ptr<const PropertyRule> others;  // of properties that are not named
+  std::shared_ptr<const PropertyRule> items;   // of an array's elements
   std::vector<std::string> identity;  // of a type: properties that tell its objects apart; empty: their ids alone
 
   [[nodiscard]] const PropertyRule& of(std::string_view property) const;
@@ -49,9 +50,10 @@ std::vector<std::string> write_only_in(const PropertyRule& rules, const nlohmann
 /// A value of the rule with null for all that is write-only in it: to be kept and shown.
 nlohmann::json without_write_only(const PropertyRule& rule, nlohmann::json value);
 
-/// Rules of a type, from its schema: `readOnly`, `writeOnly`, `default`, `contentMediaType: application/json` and
-/// x-muster-{identity,secret,create-only,unordered,key,default} (schema/manifest.capnp).
-/// errors   kMalformed: no JSON object
+/// Rules of a type, from its schema, wherever that says something of a property: `readOnly`, `writeOnly`, `default`,
+/// `contentMediaType: application/json` and x-muster-{identity,secret,create-only,unordered,key,default}
+/// (schema/manifest.capnp). What a schema refers to itself for again and again, and marks secrets somewhere, counts as
+/// write-only in the end. errors   kMalformed: no JSON object
 Result<PropertyRule> property_rules(const JsonText& schema);
 
 }  // namespace muster

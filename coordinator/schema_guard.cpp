@@ -29,18 +29,6 @@ const Json* member(const Json& object, const char* name) {
   return found == object.end() ? nullptr : &*found;
 }
 
-/// What a reference into the schema itself means; null: nothing that is there.
-const Json* resolve(const Json& root, const Json& ref) {
-  const auto* const text = ref.get_ptr<const std::string*>();
-  if (text == nullptr || !text->starts_with('#')) return nullptr;
-  try {
-    const Json::json_pointer pointer(text->substr(1));
-    return root.contains(pointer) ? &root.at(pointer) : nullptr;
-  } catch (const Json::exception&) {  // no pointer
-    return nullptr;
-  }
-}
-
 /// Looks for a way from a schema to itself that asks only about the same value.
 class LoopSearch {
  public:
@@ -59,7 +47,7 @@ class LoopSearch {
     if (!fresh) return !it->second;  // on the way that leads here
     bool found = false;
     if (const auto* ref = member(schema, "$ref")) {
-      const auto* meant = resolve(root_, *ref);
+      const auto* meant = meant_by(root_, *ref);
       found = meant != nullptr && loops(*meant);
     }
     for (const char* keyword : {"allOf", "anyOf", "oneOf", "dependencies"}) {
@@ -126,7 +114,7 @@ class Loosening {
     bool found = has("pattern") || has("format") || has("uniqueItems") || has("patternProperties") ||
                  (has("multipleOf") && !is_step(schema["multipleOf"]));
     if (const auto* ref = member(schema, "$ref")) {
-      const auto* meant = resolve(original_, *ref);
+      const auto* meant = meant_by(original_, *ref);
       found = found || (meant != nullptr && is_loosened(*meant));
     }
     for (const char* keyword : kOfOne) found = found || (has(keyword) && is_loosened(schema[keyword]));
@@ -188,7 +176,7 @@ class GuardedWalk {
   void look(const Json& schema, const Json& value, const Json::json_pointer& at, int depth = 0) {
     if (depth > kMaxDepth || !schema.is_object()) return;
     if (const auto* ref = member(schema, "$ref")) {
-      if (const auto* meant = resolve(root_, *ref)) look(*meant, value, at, depth + 1);
+      if (const auto* meant = meant_by(root_, *ref)) look(*meant, value, at, depth + 1);
       return;
     }
     if (const auto* pattern = member(schema, "pattern"); pattern != nullptr && pattern->is_string()) {
@@ -267,6 +255,17 @@ class GuardedWalk {
 };
 
 }  // namespace
+
+const Json* meant_by(const Json& root, const Json& ref) {
+  const auto* const text = ref.get_ptr<const std::string*>();
+  if (text == nullptr || !text->starts_with('#')) return nullptr;
+  try {
+    const Json::json_pointer pointer(text->substr(1));
+    return root.contains(pointer) ? &root.at(pointer) : nullptr;
+  } catch (const Json::exception&) {  // no pointer
+    return nullptr;
+  }
+}
 
 std::optional<std::string> endless_reference(const Json& schema) {
   if (LoopSearch(schema).finds(schema)) return "the schema refers to itself without an end";

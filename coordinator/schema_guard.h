@@ -13,6 +13,9 @@ namespace muster {
 // A schema is a plugin's, and what it is asked about a user's: the library that checks one with the other gets neither
 // to follow without end.
 
+/// What a `$ref` into the schema itself means; null: nothing that is there.
+const nlohmann::json* meant_by(const nlohmann::json& root, const nlohmann::json& ref);
+
 /// Why no document can be checked by the schema, none where one can: it refers to itself without going deeper.
 std::optional<std::string> endless_reference(const nlohmann::json& schema);
 

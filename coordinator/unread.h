@@ -24,6 +24,7 @@ class UnreadProperties {
 
  private:
   PropertyRule rules_;
+  bool any_name_ = false;
   std::vector<std::string> names_;  // in quotes
 };
 
