@@ -188,6 +188,18 @@ TEST_CASE("a worker that nobody accepted drains at once") {
   CHECK(worker.core().state() == State::kDrained);
 }
 
+TEST_CASE("a worker that drains before it hears whether it was accepted says that it leaves") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start();
+  REQUIRE(worker.announcements().size() == 1);
+  worker.core().drain(worker.now(), std::nullopt);
+  worker.turn();
+  REQUIRE(worker.heartbeats().size() == 1);
+  CHECK(worker.heartbeats().back().draining);
+  CHECK(worker.heartbeats().back().free_slots == 0);
+}
+
 TEST_CASE("a drain with a limit stops what still runs and answers for it") {
   const ThingsPlugin plugin;
   WorkerHarness worker(plugin);

@@ -247,7 +247,7 @@ void WorkerCore::drain(TimePoint now, std::optional<Millis> limit) {
   log_->info("draining worker={} jobs={}", options_.id.value, slots_.size());
   state_ = State::kDraining;
   take_over_at_ = TimePoint::max();
-  if (!fleet_.empty()) heartbeat_at_ = now;
+  heartbeat_at_ = now;  // also where no answer has come: a coordinator may have accepted it
   leave_at_ = group_ ? now + kLeaveDelay : now;
 }
 
