@@ -442,7 +442,10 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
   }
   const auto started =
       client.ask("apply", {{"draft", field(*plan, "draft")}, {"if_busy", options.refuse_busy ? "refuse" : "wait"}});
-  if (!started) return report(screen, started.error());
+  if (!started) {  // a coordinator that has gone may have begun it before
+    if (exit_status(started.error()) == 3) note(screen, "`muster commands` shows whether it was begun all the same");
+    return report(screen, started.error());
+  }
   const auto id = field(Json::parse(*started), "command");
   auto finished = await_command(client, screen, id, interrupted);
   if (!finished) {

@@ -253,6 +253,31 @@ TEST_CASE("an apply that finds nothing to do while a command changes the stack w
   }
 }
 
+TEST_CASE("an apply whose answer does not come says where to look for the command") {
+  const test::Scratch scratch;
+  const auto file = (scratch.path / "shop.yaml").string();
+  std::ofstream(file) << "stack: shop\nresources:\n  - {name: a, type: FS::File, target: etc, properties: {path: a}}\n";
+  ApplyOptions options;
+  options.files = {file};
+  options.yes = true;
+  const auto never_asks = [](const std::string&) { return std::optional<bool>(); };
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");
+  client.answer("plan", R"({"draft":"D","summary":{"create":1},"mistakes":[],"unchecked":[],"steps":[],"next":null})");
+  SECTION("where it may have been begun") {
+    client.answer("apply", Error{Errc::kNoResponders, "no answer within 60000 ms"});
+    CHECK(apply(client, test.screen, options, never_asks, kNever) == 3);
+    CHECK(test.err.str() ==
+          "`muster commands` shows whether it was begun all the same\nmuster: no answer within 60000 ms\n");
+  }
+  SECTION("and not where it was refused") {
+    client.answer("apply", Error{Errc::kConflict, "plan again"});
+    CHECK(apply(client, test.screen, options, never_asks, kNever) == 1);
+    CHECK(test.err.str() == "muster: plan again\n");
+  }
+}
+
 TEST_CASE("a history is shown whole, from however many answers") {
   FakeClient client;
   TestScreen test;
