@@ -287,7 +287,7 @@ Result<std::optional<ResourceRecord>> SqliteStore::one(RowId row) {
 
 Result<std::optional<ResourceRecord>> SqliteStore::one(const ResourceId& id) {
   const auto key = parse_resource_id(id.value);
-  if (!key || key->fleet != fleet_mark_) return std::optional<ResourceRecord>();
+  if (!key) return std::optional<ResourceRecord>();
   auto found = one(key->row);
   if (!found || !*found || resource_key((*found)->first_seen, fleet_mark_, key->row) == *key) return found;
   return std::optional<ResourceRecord>();

@@ -207,6 +207,13 @@ TEST_CASE_METHOD(StoreFixture, "manifests come oldest first; one that is known i
   CHECK(rows[1].hash == "hash1");
 }
 
+TEST_CASE_METHOD(StoreFixture, "what was seen of writes that were taken back is another state") {
+  store().set_meta("prefix", "muster").value();
+  const auto state = store().state();
+  store().rollback();
+  CHECK(store().state() != state);
+}
+
 TEST_CASE_METHOD(StoreFixture, "named values") {
   CHECK_FALSE(store().meta("prefix").value());
   store().set_meta("prefix", "muster").value();

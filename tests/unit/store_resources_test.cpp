@@ -233,6 +233,17 @@ TEST_CASE_METHOD(StoreFixture, "a row that left comes back with its id and histo
   CHECK(store().properties_at(row, at(3)).value() == R"({"x":2})");
 }
 
+TEST_CASE_METHOD(StoreFixture, "a row that comes back as it was has its entry in the history, too") {
+  const auto row = insert(tables, "a", R"({"x":1})", 1);
+  store().leave(row, ResourceState::kVanished, "gone", at(2)).value();
+  CHECK(insert(tables, "a", R"({"x":1})", 3, 0, "9") == row);
+  CHECK(one(row).uid == "9");
+  const auto history = store().history(row).value();
+  REQUIRE(history.size() == 3);
+  CHECK(history[2].cause == "discovered");
+  CHECK(history[2].at == at(3));
+}
+
 TEST_CASE_METHOD(StoreFixture, "a missing row stays listed, and is told so once") {
   const auto row = insert(tables, "a");
   store().leave(row, ResourceState::kMissing, "missing", at(1)).value();
@@ -304,6 +315,15 @@ TEST_CASE_METHOD(StoreFixture, "a name that had an owner before belongs to the l
   CHECK(store().one("t", "PG::Table", "a").value().value().row == second);
   store().leave(second, ResourceState::kVanished, "vanished", at(4)).value();
   CHECK(insert(tables, "a", "{}", 5) == second);  // the one that left last comes back
+}
+
+TEST_CASE_METHOD(StoreFixture, "of those that had a name the one that left last comes back, whichever came first") {
+  const auto first = insert(tables, "b", "{}", 0);
+  const auto second = insert(tables, "a", "{}", 1);
+  store().leave(second, ResourceState::kVanished, "vanished", at(2)).value();
+  store().rename(first, "a", "a", 0, at(3)).value();
+  store().leave(first, ResourceState::kVanished, "vanished", at(4)).value();
+  CHECK(insert(tables, "a", "{}", 5) == first);
 }
 
 TEST_CASE_METHOD(StoreFixture, "descendants come nearest first, through listed rows only") {
