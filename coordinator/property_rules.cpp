@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/canonical.h"
 #include "coordinator/schema_guard.h"
 
 namespace muster {
@@ -219,6 +220,7 @@ Json without_write_only(const PropertyRule& rule, Json value) {
 }
 
 Result<PropertyRule> property_rules(const JsonText& schema) {
+  if (nested_too_deep(schema)) return Error{Errc::kMalformed, "the schema is nested too deep", {}, 0};
   const auto parsed = Json::parse(schema, nullptr, false);
   if (!parsed.is_object()) return Error{Errc::kMalformed, "the schema is no JSON object", {}, 0};
   PropertyRule rules;

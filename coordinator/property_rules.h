@@ -53,7 +53,8 @@ nlohmann::json without_write_only(const PropertyRule& rule, nlohmann::json value
 /// Rules of a type, from its schema, wherever that says something of a property: `readOnly`, `writeOnly`, `default`,
 /// `contentMediaType: application/json` and x-muster-{identity,secret,create-only,unordered,key,default}
 /// (schema/manifest.capnp). What a schema refers to itself for again and again, and marks secrets somewhere, counts as
-/// write-only in the end. errors   kMalformed: no JSON object
+/// write-only in the end.
+/// errors   kMalformed: no JSON object, or nested too deep
 Result<PropertyRule> property_rules(const JsonText& schema);
 
 }  // namespace muster
