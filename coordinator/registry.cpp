@@ -5,8 +5,14 @@
 
 #include "coordinator/canonical.h"
 #include "schema/subjects.h"
+#include "schema/utf8.h"
 
 namespace muster {
+namespace {
+
+constexpr std::size_t kMaxHealthBytes = 4096;  // schema/worker.capnp
+
+}  // namespace
 
 std::size_t ids_read_together(const TypeDescriptor& type) {
   constexpr std::size_t kUnlessSaid = 64;
@@ -75,7 +81,7 @@ Registry::Change Registry::heartbeat(const Heartbeat& heartbeat, TimePoint now) 
   worker->last_heard = now;
   worker->free_slots = heartbeat.free_slots;
   worker->healthy = heartbeat.healthy;
-  worker->health = heartbeat.health;
+  worker->health = utf8_prefix(heartbeat.health, kMaxHealthBytes);
   if (heartbeat.free_slots > 0) worker->full_until = now;
   const auto before = worker->state;
   worker->state = heartbeat.draining ? WorkerState::kDraining : WorkerState::kActive;

@@ -8,6 +8,8 @@ namespace wire {
 
 static_assert(PROTOCOL_MAJOR == kProtocolMajor);
 
+constexpr std::size_t kMaxRunning = 1024;  // as many as slots
+
 void put(const muster::Running& value, Running::Builder to) {
   to.setJobId(text(value.job.value));
   to.setToken(text(value.token.value));
@@ -38,7 +40,6 @@ void put(const muster::Announcement& value, Announcement::Builder to) {
 muster::Announcement get(Announcement::Reader from) {
   constexpr std::size_t kMaxNameBytes = 256;
   constexpr std::size_t kMaxFeatures = 64;
-  constexpr std::size_t kMaxRunning = 1024;  // as many as slots
   muster::Announcement announcement;
   announcement.worker = WorkerId{get_text(from.getWorker(), "Announcement.worker", 0, kMaxNameBytes)};
   announcement.ns = get_text(from.getNamespace(), "Announcement.namespace", 0, kMaxNameBytes);
@@ -113,6 +114,7 @@ muster::Heartbeat get(Heartbeat::Reader from) {
   heartbeat.ns = get_namespace(from.getNamespace(), "Heartbeat.namespace");
   heartbeat.pool = get_namespace(from.getPool(), "Heartbeat.pool");
   heartbeat.free_slots = from.getFreeSlots();
+  check_count(from.getRunning(), kMaxRunning, "Heartbeat.running");
   heartbeat.running = get_all(from.getRunning());
   heartbeat.draining = from.getDraining();
   heartbeat.stuck_slots = from.getStuckSlots();

@@ -187,6 +187,28 @@ TEST_CASE_METHOD(HostileFixture, "what speaks for another namespace than that of
   CHECK(malformed() >= before + 5);
 }
 
+TEST_CASE_METHOD(HostileFixture, "a heartbeat says as much as the protocol allows") {
+  start_discovered();
+  Heartbeat beat;
+  beat.worker = workers[0]->announcement.worker;
+  beat.ns = "NS";
+  beat.pool = "default";
+  beat.healthy = false;
+  SECTION("of its health") {
+    beat.health = std::string(1'000'000, 'x');
+    send(Subjects().heartbeat("NS"), encode(beat));
+    const auto answer = api("workers");
+    REQUIRE_FALSE(answer.contains("error"));
+    CHECK(answer["items"][0]["health"].get<std::string>().size() == 4096);
+  }
+  SECTION("of its jobs, each of which would be cancelled") {
+    beat.running.assign(5000, {JobId("job"), Token("token")});
+    const auto before = malformed();
+    send(Subjects().heartbeat("NS"), encode(beat));
+    CHECK(malformed() == before + 1);
+  }
+}
+
 TEST_CASE_METHOD(HostileFixture, "lists of any length come in parts") {
   for (int i = 0; i < 6000; ++i) {
     auto& target = add_target("a-target-with-quite-a-long-name-" + std::to_string(i));
