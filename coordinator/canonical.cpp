@@ -7,8 +7,8 @@
 namespace muster {
 namespace {
 
-constexpr int kMaxDepth = 64;     // of a scan
-constexpr int kMaxNesting = 512;  // of a parser
+constexpr int kMaxScanDepth = 64;  // of our own
+constexpr int kMaxNesting = 512;   // of a parser
 
 /// One pass over the text; every member returns false at the first thing that is not canonical.
 class CanonicalScanner {
@@ -50,7 +50,7 @@ class CanonicalScanner {
   }
 
   bool object(int depth) {
-    if (depth > kMaxDepth || !take('{')) return false;
+    if (depth > kMaxScanDepth || !take('{')) return false;
     if (take('}')) return true;
     std::string_view before;
     for (bool first = true;; first = false) {
@@ -67,7 +67,7 @@ class CanonicalScanner {
   }
 
   bool array(int depth) {
-    if (depth > kMaxDepth || !take('[')) return false;
+    if (depth > kMaxScanDepth || !take('[')) return false;
     if (take(']')) return true;
     for (;;) {
       if (!value(depth)) return false;

@@ -12,8 +12,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxPatchBytes = 16 * 1024;  // in an event
-
 JsonObject identity(const ResourceRecord& row, const Claim& claim) {
   JsonObject data;
   data.text("id", row.id.value)

@@ -8,6 +8,9 @@
 
 namespace muster {
 
+/// Of a patch in an event; a larger one is in the history alone.
+inline constexpr std::size_t kMaxPatchBytes = 16 * 1024;
+
 /// A JSON object under construction, for the few shapes that are written by the ten thousand.
 class JsonObject {
  public:

@@ -25,7 +25,6 @@ constexpr int kConvergeReads = 6;  // 250 ms, 500 ms, ...: 8 s until a change mu
 constexpr Millis kFirstPause{250};
 constexpr Millis kMaxPause{10'000};
 constexpr Millis kFirstPoll{200};
-constexpr std::size_t kMaxPatchBytes = 16 * 1024;  // in an event; the history has it whole
 
 Millis pause_after(int times, Millis first) {
   return std::min(kMaxPause, Millis(first.count() << std::min(times, 16)));

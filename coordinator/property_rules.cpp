@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMaxDepth = 32;
+constexpr int kMaxRuleDepth = 32;
 constexpr int kMaxRules = 5000;  // of a type
 
 bool flag(const Json& schema, const char* name) {
@@ -76,7 +76,7 @@ class RuleReader {
   PropertyRule read(const Json& schema, int depth = 0) {
     PropertyRule rule;
     if (!schema.is_object()) return rule;
-    if (depth > kMaxDepth || rules_ == kMaxRules) return unseen();
+    if (depth > kMaxRuleDepth || rules_ == kMaxRules) return unseen();
     ++rules_;
     open_.emplace_back(&schema, depth);
     rule.create_only = flag(schema, "x-muster-create-only");

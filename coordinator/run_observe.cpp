@@ -14,8 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr std::uint64_t kFilteredReadEvery = 16;   // runs; each of them reads its share
-constexpr std::size_t kMaxPatchBytes = 16 * 1024;  // in an event; the history has it whole
+constexpr std::uint64_t kFilteredReadEvery = 16;  // runs; each of them reads its share
 
 std::uint64_t uid_hash(std::string_view uid) {
   return uid.empty() ? 0 : std::max<std::uint64_t>(1, hash128(uid).low);

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxSchemaDepth = 64;
 const std::set<std::string> kHidden{"anyOf",        "oneOf",    "not",           "if",    "then",       "else",
                                     "dependencies", "contains", "propertyNames", "$defs", "definitions"};
 
@@ -174,7 +174,7 @@ class GuardedWalk {
       : root_(root), unknown_(unknown.begin(), unknown.end()) {}
 
   void look(const Json& schema, const Json& value, const Json::json_pointer& at, int depth = 0) {
-    if (depth > kMaxDepth || !schema.is_object()) return;
+    if (depth > kMaxSchemaDepth || !schema.is_object()) return;
     if (const auto* ref = member(schema, "$ref")) {
       if (const auto* meant = meant_by(root_, *ref)) look(*meant, value, at, depth + 1);
       return;

@@ -31,7 +31,7 @@ constexpr const char* kSettings = R"(
   PRAGMA temp_store = MEMORY;
 )";
 
-Error unavailable(std::string message) {
+Error no_store(std::string message) {
   return {.code = Errc::kStoreUnavailable, .message = std::move(message)};
 }
 
@@ -39,14 +39,14 @@ Result<void> make_folders(const std::string& path) {
   std::error_code error;
   const auto folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
-  if (error) return unavailable(folder.string() + ": " + error.message());
+  if (error) return no_store(folder.string() + ": " + error.message());
   return {};
 }
 
 /// Readable for the owner alone; SQLite gives its other files the same mode.
 Result<void> make_file(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (descriptor < 0) return unavailable(path + ": " + std::strerror(errno));
+  if (descriptor < 0) return no_store(path + ": " + std::strerror(errno));
   ::close(descriptor);
   return {};
 }
@@ -106,7 +106,7 @@ Result<std::int64_t> SqliteStore::check_version() {
   for (const auto* found : {&version, &application, &objects}) {
     if (!*found) return found->error();
   }
-  if (*objects > 0 && *application != kApplicationId) return unavailable("a database, but not a store of Muster");
+  if (*objects > 0 && *application != kApplicationId) return no_store("a database, but not a store of Muster");
   if (*version > kVersion) {
     return Error{.code = Errc::kIncompatible,
                  .message = "written by a newer version: its schema is " + std::to_string(*version) +

@@ -3,11 +3,9 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
-#include <memory>
 #include <string_view>
 #include <vector>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -185,10 +183,6 @@ Fd look_at(const Directory& parent, const std::string& name) {
   return Fd(openat(parent.fd.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
 
-struct CloseDirectory {
-  void operator()(DIR* stream) const { closedir(stream); }
-};
-
 /// Whether nobody works on a draft any more.
 bool is_abandoned(const Directory& directory, const std::string& name, const Status& status) {
   const auto age = std::time(nullptr) - status.mtime.tv_sec;
@@ -210,7 +204,7 @@ void remove_draft(const Directory& directory, const std::string& name, Kind kind
 bool sweep(const Directory& directory) {
   Fd fd(openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return false;
-  const std::unique_ptr<DIR, CloseDirectory> stream(fdopendir(fd.get()));
+  const DirectoryStream stream(fdopendir(fd.get()));
   if (!stream) return false;
   static_cast<void>(fd.release());  // the stream closes it
   std::vector<std::string> drafts;

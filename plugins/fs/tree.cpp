@@ -5,11 +5,9 @@
 #include <climits>
 #include <functional>
 #include <iterator>
-#include <memory>
 #include <set>
 #include <string_view>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sodium.h>
 #include <sys/stat.h>
@@ -23,11 +21,6 @@ namespace {
 
 constexpr int kLook = O_PATH | O_NOFOLLOW | O_CLOEXEC;
 constexpr std::size_t kChunk = 1 << 20;
-
-struct CloseDirectory {
-  void operator()(DIR* stream) const { closedir(stream); }
-};
-using Stream = std::unique_ptr<DIR, CloseDirectory>;
 
 /// A component that is no directory (any more), or a link where none may be, means that the path is gone.
 Error error_of(int number, const std::string& name) {
@@ -113,7 +106,7 @@ Result<Directory> Tree::walk(const std::vector<std::string>& names) const {
 Result<Names> list_names(const Directory& directory, Kind kind, const std::string& after, std::size_t limit) {
   Fd fd(openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return error_of(errno, "directory");
-  const Stream stream(fdopendir(fd.get()));
+  const DirectoryStream stream(fdopendir(fd.get()));
   if (!stream) return from_errno(errno, "directory");
   const int number = fd.release();  // the stream closes it
 

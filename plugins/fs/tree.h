@@ -2,12 +2,15 @@
 
 #include <cstdint>
 #include <ctime>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <dirent.h>
 
 #include "schema/result.h"
 
@@ -53,6 +56,12 @@ class Fd {
  private:
   int number_;
 };
+
+/// Closes what it reads, and the descriptor that it was made from.
+struct CloseDirectory {
+  void operator()(DIR* stream) const { closedir(stream); }
+};
+using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
 
 /// A directory that was reached; open for lookups, not for reading.
 struct Directory {

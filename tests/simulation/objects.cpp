@@ -20,7 +20,7 @@ constexpr const char* kNamedSchema = R"({"type":"object","x-muster-identity":["n
   "id":{"type":"string","readOnly":true},"text":{"type":"string","readOnly":true}}})";
 
 /// The type of what something lies in; empty: in nothing.
-std::string around(const std::string& type) {
+std::string owner_type(const std::string& type) {
   if (type == "SIM::Child") return "SIM::Object";
   return type == "SIM::Nest" ? "SIM::Nest" : "";
 }
@@ -128,7 +128,7 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
     return not_found();
   }
   if (request.parent) {
-    const auto& places = types_[around(request.type)];
+    const auto& places = types_[owner_type(request.type)];
     const auto place = places.find(request.parent->native_id);
     if (place == places.end() || !seen(place->second)) return not_found("no " + request.parent->native_id);
   }
@@ -246,7 +246,7 @@ std::size_t Objects::creations(const std::string& type, const std::string& id) c
 std::vector<std::pair<std::string, std::string>> Objects::inside(const std::string& type, const std::string& id) const {
   std::vector<std::pair<std::string, std::string>> all;
   for (const auto& [inner, things] : types_) {
-    if (around(inner) != type) continue;
+    if (owner_type(inner) != type) continue;
     for (const auto& [one, thing] : things) {
       if (thing.parent != id) continue;
       all.emplace_back(inner, one);
@@ -295,12 +295,12 @@ void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host
     TypeInfo info;
     info.name = name;
     info.schema = named ? kNamedSchema : kObjectSchema;
-    info.parent = around(name);
+    info.parent = owner_type(name);
     if (!named) info.page_size = kPage;
     info.read_batch = 5;
     if (named) info.list_gives = ListGives::kProperties;
     const auto* all = &things;
-    auto list = [this, all, named, trouble, place = around(name), nests = around(name) == name](
+    auto list = [this, all, named, trouble, place = owner_type(name), nests = owner_type(name) == name](
                     const ListRequest& request, JobContext&) -> Result<ListPage> {
       if (auto error = trouble()) return *error;
       if (request.parent && !types_.at(place).contains(request.parent->native_id)) return not_found();

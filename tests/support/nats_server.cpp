@@ -11,12 +11,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <random>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "support/fleet_client.h"
 
 // A connection of the C client that ends within a large message leaks the part that it has read.
 extern "C" const char* __lsan_default_suppressions();
@@ -41,11 +42,6 @@ std::string find_server() {
     if (::access(file.c_str(), X_OK) == 0) return file;
   }
   throw std::runtime_error("no nats-server in " + places);
-}
-
-std::string slurp(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 }  // namespace

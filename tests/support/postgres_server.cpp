@@ -1,33 +1,33 @@
 #include "support/postgres_server.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "support/fleet_client.h"
+#include "support/nats_server.h"
 
 namespace muster::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kStarts = 20;  // a port that was free a moment ago can be taken by an outgoing connection
-constexpr std::chrono::seconds kReady{120};
+constexpr int kLaunches = 20;  // a port that was free a moment ago can be taken by another server
+constexpr std::chrono::seconds kAnswersWithin{120};
 constexpr std::chrono::milliseconds kPause{200};  // backends that a killed server leaves hold its memory for a moment
-constexpr std::chrono::milliseconds kLook{10};
+constexpr std::chrono::milliseconds kRound{10};
 constexpr int kStatusLine = 8;  // of postmaster.pid
 
 /// The newest installed version's programs; they are not in PATH.
@@ -41,24 +41,6 @@ fs::path find_programs() {
   if (found.empty())
     throw std::runtime_error("no PostgreSQL server here: apt-get install --no-install-recommends postgresql");
   return found.rbegin()->second;
-}
-
-std::string slurp(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::uint16_t free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  const bool done = ::bind(fd, generic, size) == 0 && ::getsockname(fd, generic, &size) == 0;
-  ::close(fd);
-  if (!done) throw std::runtime_error("no free port");
-  return ntohs(address.sin_port);
 }
 
 /// Who runs the programs: PostgreSQL refuses root.
@@ -134,7 +116,7 @@ void PostgresServer::create_cluster() {
 }
 
 void PostgresServer::start() {
-  for (int i = 0; i < kStarts; ++i) {
+  for (int i = 0; i < kLaunches; ++i) {
     if (pid_ < 0 && launch()) return;
     std::this_thread::sleep_for(kPause);
   }
@@ -163,14 +145,14 @@ bool PostgresServer::launch() {
   if (!has_run_) port_ = free_port();
   pid_ = spawn({programs_ / "postgres", "-D", directory_ / "data", "-p", std::to_string(port_)},
                directory_ / "server.log", SIGQUIT);
-  const auto deadline = std::chrono::steady_clock::now() + kReady;
+  const auto deadline = std::chrono::steady_clock::now() + kAnswersWithin;
   while (!ready()) {
     if (::waitpid(pid_, nullptr, WNOHANG) == pid_) {
       pid_ = -1;
       return false;
     }
     if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("postgres hangs: " + log_tail());
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kRound);
   }
   has_run_ = true;
   return true;

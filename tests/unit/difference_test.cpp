@@ -143,12 +143,12 @@ TEST_CASE("a reference keeps the type of its value where it is the whole, and ma
   const auto lookup = [&](const std::string& name, const std::string& path) -> std::optional<Json> {
     return name == "db" ? value_at(object, path) : std::nullopt;
   };
-  using Kind = TextPart::Kind;
-  CHECK(resolve({"/a", {{Kind::kResource, "db", "port"}}}, lookup).value() == 5432);
-  CHECK(resolve({"/a", {{Kind::kLiteral, "port-"}, {Kind::kResource, "db", "port"}}}, lookup).value() == "port-5432");
-  CHECK_FALSE(resolve({"/a", {{Kind::kResource, "other", "port"}}}, lookup));
+  using Part = TextPart::Kind;
+  CHECK(resolve({"/a", {{Part::kResource, "db", "port"}}}, lookup).value() == 5432);
+  CHECK(resolve({"/a", {{Part::kLiteral, "port-"}, {Part::kResource, "db", "port"}}}, lookup).value() == "port-5432");
+  CHECK_FALSE(resolve({"/a", {{Part::kResource, "other", "port"}}}, lookup));
   const auto empty = [](const std::string&, const std::string&) { return std::optional(Json()); };
-  CHECK(resolve({"/a", {{Kind::kResource, "db", "port"}}}, empty).value().is_null());
-  CHECK_FALSE(resolve({"/a", {{Kind::kLiteral, "port-"}, {Kind::kResource, "db", "port"}}}, empty));
-  CHECK_FALSE(resolve({"/a", {{Kind::kEnv, "X"}}}, lookup));
+  CHECK(resolve({"/a", {{Part::kResource, "db", "port"}}}, empty).value().is_null());
+  CHECK_FALSE(resolve({"/a", {{Part::kLiteral, "port-"}, {Part::kResource, "db", "port"}}}, empty));
+  CHECK_FALSE(resolve({"/a", {{Part::kEnv, "X"}}}, lookup));
 }

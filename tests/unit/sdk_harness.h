@@ -255,4 +255,8 @@ inline void add_things(Plugin& plugin) {
       });
 }
 
+struct ThingsPlugin : Plugin {
+  ThingsPlugin() : Plugin({.name = "things", .ns = "TH", .version = "1.2.3"}) { add_things(*this); }
+};
+
 }  // namespace muster::testing

@@ -1,24 +1,12 @@
 #include <catch2/catch.hpp>
 
-#include "sdk_harness.h"
+#include "sdk_changes.h"
 
 using namespace muster;
+using namespace muster::test;
+using muster::testing::ThingsPlugin;
 using muster::testing::WorkerHarness;
 using State = WorkerCore::State;
-
-namespace {
-
-struct ThingsPlugin : Plugin {
-  ThingsPlugin() : Plugin({.name = "things", .ns = "TH", .version = "1.2.3"}) { muster::testing::add_things(*this); }
-};
-
-const JobOperation kCreate = CreateJob{.idempotency_key = "op-1", .properties = {}, .parent = {}};
-
-Running running(std::string token) {
-  return {JobId("job-" + token), Token(token)};
-}
-
-}  // namespace
 
 TEST_CASE("a quick job costs one reply") {
   const ThingsPlugin plugin;

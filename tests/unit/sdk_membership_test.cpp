@@ -3,16 +3,9 @@
 #include "sdk_harness.h"
 
 using namespace muster;
+using muster::testing::ThingsPlugin;
 using muster::testing::WorkerHarness;
 using State = WorkerCore::State;
-
-namespace {
-
-struct ThingsPlugin : Plugin {
-  ThingsPlugin() : Plugin({.name = "things", .ns = "TH", .version = "1.2.3"}) { muster::testing::add_things(*this); }
-};
-
-}  // namespace
 
 TEST_CASE("a worker announces itself until it is answered, then joins and beats") {
   const ThingsPlugin plugin;

@@ -22,7 +22,7 @@ std::string quoted_json(const std::string& text, bool ascii_only = false) {
 
 /// As RFC 3986 has it in a query.
 std::string in_url(const std::string& text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF", kPlain = "-._~";
+  constexpr std::string_view kDigits = "0123456789ABCDEF", kPlain = "-._~";
   std::string url;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -30,7 +30,7 @@ std::string in_url(const std::string& text) {
     if (alnum || kPlain.find(c) != std::string_view::npos) {
       url += c;
     } else {
-      url += {'%', kHex[byte >> 4U], kHex[byte & 0xFU]};
+      url += {'%', kDigits[byte >> 4U], kDigits[byte & 0xFU]};
     }
   }
   return url;
