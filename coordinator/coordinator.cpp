@@ -143,18 +143,34 @@ void Coordinator::recover(const Error& error, TimePoint now) {
   log_->error("the store failed, everything since the last commit is taken back: {}", error.message);
   store_.rollback();
   effects_ = {};
-  for (const auto& message : std::exchange(inbox_, {})) {  // what came together with the message that failed
+  refusal_ = error_answer(errc_name(Errc::kStoreUnavailable),
+                          "the store failed, and nothing was done: " + error.message + "; try again", "store");
+  refuse();  // what came together with the message that failed
+  recover_pause_ = std::clamp(recover_pause_ * 2, Millis(200), kMaxRecoverPause);
+  recover_at_ = now + recover_pause_;
+}
+
+void Coordinator::refuse() {
+  for (const auto& message : std::exchange(inbox_, {})) {
     const auto route = routes_.find(message.subscription);
     const bool asks = route != routes_.end() && route->second == &Coordinator::on_api && !message.reply.empty() &&
                       !takes_no_answer(message.reply, config_.prefix);
     if (asks && std::ranges::find(asked_, message.reply) == asked_.end()) asked_.emplace_back(message.reply);
   }
-  const auto answer = error_answer(errc_name(Errc::kStoreUnavailable),
-                                   "the store failed, and nothing was done: " + error.message + "; try again", "store");
-  for (const auto& reply : std::exchange(asked_, {})) effects_.at_once.push_back({reply, {}, answer, {}});
+  for (const auto& reply : std::exchange(asked_, {})) effects_.at_once.push_back({reply, {}, refusal_, {}});
   publish(effects_.at_once);
-  recover_pause_ = std::clamp(recover_pause_ * 2, Millis(200), kMaxRecoverPause);
-  recover_at_ = now + recover_pause_;
+}
+
+void Coordinator::refuse_all(TimePoint now) {
+  auto count = kReceiveAtOnce;
+  for (int i = 0; i < kReceivesPerTurn && count == kReceiveAtOnce; ++i) {
+    count = bus_.receive(inbox_, kReceiveAtOnce);
+    for (const auto& message : inbox_) {
+      if (!routes_.contains(message.subscription)) service_.handle(message, now, random_);
+    }
+    refuse();
+  }
+  if (now >= service_.next_due()) service_.tick(bus_, requests_, now);
 }
 
 void Coordinator::roll_call() {
@@ -180,7 +196,7 @@ void Coordinator::turn() {
   const auto now = clock_.now();
   try {
     if (recover_at_ != TimePoint::max()) {
-      if (now < recover_at_) return;
+      if (now < recover_at_) return refuse_all(now);
       recover_at_ = TimePoint::max();
       build_core(now);
     }
@@ -478,7 +494,7 @@ void Coordinator::on_inbox(const Message& message, TimePoint now) {
 }
 
 TimePoint Coordinator::next_due() const {
-  if (recover_at_ != TimePoint::max()) return recover_at_;
+  if (recover_at_ != TimePoint::max()) return std::min(recover_at_, service_.next_due());
   auto due = std::min({core_->dispatcher.next_due(), core_->discovery.next_due(), core_->commands.next_due(),
                        publication_due(), service_.next_due()});
   if (!core_->registry.workers().empty()) due = std::min(due, next_expiry_);

@@ -51,6 +51,11 @@ class Coordinator {
   Result<void> subscribe();
   void build_core(TimePoint now);
   void recover(const Error& error, TimePoint now);
+  /// Tells all who wait for an answer, or ask in the inbox, that the store failed.
+  void refuse();
+  /// The same while nothing can be stored, with all that comes. What is not asked goes: workers say again what was not
+  /// acknowledged, and no other job is waited for by what is built next.
+  void refuse_all(TimePoint now);
   void watch_connection(TimePoint now);
   bool drain_inbox(TimePoint now);
   void decide(TimePoint now, Dispatcher::Lateness lateness);
@@ -111,6 +116,7 @@ class Coordinator {
   TimePoint last_complaint_;  // about malformed messages: at most one line a second
   TimePoint recover_at_ = TimePoint::max();
   Millis recover_pause_{0};
+  JsonText refusal_;  // the answer to all requests until then
   std::uint64_t connections_ = 0;
 };
 

@@ -449,6 +449,19 @@ TEST_CASE_METHOD(RunsFixture, "requests that come together are all answered wher
   for (const auto& answer : said) CHECK(Json::parse(answer.data)["error"]["code"] == "STORE_UNAVAILABLE");
 }
 
+TEST_CASE_METHOD(RunsFixture, "who asks while nothing can be stored is told so, however long that lasts") {
+  auto& failing = test::put_failing_before(store);
+  start_discovered();
+  failing.failing = true;
+  for (int i = 0; i < 20; ++i) {
+    CHECK(Json::parse(api_text("discover", R"({"api":1})"))["error"]["code"] == "STORE_UNAVAILABLE");
+    advance(Millis(4000));
+  }
+  failing.failing = false;
+  advance(Millis(15'000));
+  CHECK(discover()["state"] == "complete");
+}
+
 TEST_CASE_METHOD(RunsFixture, "what waits for a commit that fails is not said after another that does not") {
   auto& failing = test::put_failing_before(store);
   start_discovered();
