@@ -10,7 +10,7 @@
 
 #include "coordinator/canonical.h"
 #include "coordinator/schema_guard.h"
-#include "coordinator/suggestion.h"
+#include "coordinator/schema_words.h"
 
 #define VALIJSON_USE_EXCEPTIONS 1  // else it ends the process at a schema that is none
 
@@ -33,19 +33,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// `["<root>", "[a]", "[0]"]` as `/a/0`.
-std::string pointer_of(const std::vector<std::string>& context) {
-  std::string pointer;
-  for (const auto& part : context) {
-    if (part.size() < 2 || part.front() != '[') continue;
-    pointer += '/';
-    for (const char c : part.substr(1, part.size() - 2)) {
-      pointer += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-    }
-  }
-  return pointer;
-}
-
 /// What only the system sets cannot be asked of a declaration.
 void drop_read_only(Json& schema) {
   if (!schema.is_object() || !schema.contains("properties") || !schema["properties"].is_object()) return;
@@ -58,40 +45,6 @@ void drop_read_only(Json& schema) {
     drop_read_only(property);
   }
   if (schema.contains("required") && schema["required"].empty()) schema.erase("required");
-}
-
-/// The names that `schema` has for properties of what `context` leads to, as far as `properties` and `items` tell.
-std::vector<std::string_view> known_properties(const Json& schema, const std::vector<std::string>& context) {
-  const auto* place = &schema;
-  for (const auto& part : context) {
-    if (part.size() < 2 || part.front() != '[') continue;
-    const auto name = part.substr(1, part.size() - 2);
-    const auto properties = place->find("properties"), items = place->find("items");
-    if (properties != place->end() && properties->contains(name)) {
-      place = &(*properties)[name];
-    } else if (items != place->end() && items->is_object()) {
-      place = &*items;
-    } else {
-      return {};
-    }
-  }
-  std::vector<std::string_view> names;
-  if (!place->is_object() || !place->contains("properties")) return names;
-  for (const auto& [name, property] : (*place)["properties"].items()) names.push_back(name);
-  return names;
-}
-
-/// The library's sentence about a property that the schema does not know, as users would say it; others as they are.
-std::string in_plain_words(const valijson::ValidationResults::Error& error, const Json& schema) {
-  constexpr std::string_view kBegin =
-      "Object contains a property that could not be validated using 'properties' or 'additionalProperties' "
-      "constraints: '";
-  constexpr std::string_view kEnd = "'.";
-  const std::string_view said = error.description;
-  if (!said.starts_with(kBegin) || !said.ends_with(kEnd)) return error.description;
-  const auto name = said.substr(kBegin.size(), said.size() - kBegin.size() - kEnd.size());
-  const auto meant = suggestion(name, known_properties(schema, error.context));
-  return "unknown property " + shown(name) + (meant.empty() ? "" : "; " + meant);
 }
 
 bool repeats(std::string_view description) {
@@ -179,10 +132,11 @@ std::vector<SchemaFault> SchemaCheck::structure_faults(const Json& document,
     // Each fault is told again for everything that it is in: the innermost says what is wrong.
     if (repeats(error.description)) continue;
     any = true;
-    auto pointer = pointer_of(error.context);
+    auto pointer = schema_pointer(error.context);
     const bool holds_unknown = std::ranges::any_of(unknown, [&](const auto& at) { return is_within(at, pointer); });
     if (!holds_unknown || is_of_members(error.description)) {
-      found.push_back({std::move(pointer), in_plain_words(error, compiled_->source)});
+      found.push_back(
+          {std::move(pointer), in_plain_words(error.description, error.context, compiled_->source, document)});
     } else if (error.description.starts_with("Failed to validate")) {
       undecided.push_back(std::move(pointer));
     }
