@@ -346,6 +346,24 @@ TEST_CASE_METHOD(CommandsFixture, "a result that comes on another namespace's su
   CHECK(state_of("NS::Box", "stolen") == "absent");
 }
 
+TEST_CASE_METHOD(CommandsFixture, "nor is it one of a change that has ended") {
+  start_discovered();
+  apply(stack({box("a")}));
+  const auto job = worker().asked<CreateJob>().front();
+  system.add("NS::Box", {.id = "twin"});  // found by whoever looks
+  const JobReply forged{store->fleet(),
+                        job.id,
+                        job.token,
+                        WorkerId("thief"),
+                        1,
+                        1,
+                        JobResult(MutationResult{MutationStatus::kSuccess, {}, "twin", {}, "{}", {}})};
+  user->publish({Subjects().result("OTHER"), {}, encode(forged), {}}).value();
+  advance(Millis(2000));
+  finish_runs();
+  CHECK(listed("NS::Box") == Strings{"made-1"});
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is made in place of another is asked for without the other's id") {
   start_discovered();
   auto wanted = box("a", {{"kind", "x"}});
