@@ -407,7 +407,6 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
   }
   if (patch != "[]" || entry.missing) {
     const auto said = record_change(target, scan, *old, item, text, content, patch);
-    if (entry.missing) must(s_.store.come_back(entry.row));  // which was told as vanished
     s_.events.emit(target.target.ns, entry.missing ? "resource.discovered" : "resource.changed", old->id.value,
                    identity(target, scan.type->name, old->id, item.native_id, said));
     ++scan.counts.changed;
