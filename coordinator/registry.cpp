@@ -49,29 +49,40 @@ std::optional<Rejection> Registry::judge(const Announcement& a, const FleetId& f
     return reject("NAMESPACE", "worker " + a.worker.value + " is one of " + it->second.announcement.ns + "/" +
                                    it->second.announcement.pool + ": an id is one worker's");
   }
-  if (workers_.size() >= kMaxWorkers && !workers_.contains(a.worker)) {
-    return reject("LIMIT", "there are " + std::to_string(kMaxWorkers) + " workers already");
-  }
   if (!a.fleet.empty() && a.fleet != fleet) {
     return reject("FLEET", "the worker belongs to fleet " + a.fleet.value + ", this is " + fleet.value +
                                ": use another prefix, or restart the worker to move it");
   }
-  return std::nullopt;
+  return no_room_for(a);
+}
+
+/// Over when others have gone: the worker asks again.
+std::optional<Rejection> Registry::no_room_for(const Announcement& a) const {
+  if (workers_.size() < std::min(limits_.all, limits_.of_namespace) || workers_.contains(a.worker)) return std::nullopt;
+  const auto of_namespace = static_cast<std::size_t>(std::ranges::count(
+      workers_, a.ns, [](const auto& entry) -> auto& { return entry.second.announcement.ns; }));
+  if (of_namespace >= limits_.of_namespace) {
+    return Rejection{"LIMIT", "there are " + std::to_string(of_namespace) + " workers of " + a.ns + " already", false};
+  }
+  if (workers_.size() < limits_.all) return std::nullopt;
+  return Rejection{"LIMIT", "there are " + std::to_string(workers_.size()) + " workers already", false};
 }
 
 Registry::Change Registry::accept(const Announcement& announcement, TimePoint now, WallTime wall) {
   auto [it, added] = workers_.try_emplace(announcement.worker);
   auto& worker = it->second;
   const bool was_lost = !added && worker.state == WorkerState::kLost;
-  worker.announcement = announcement;
-  worker.announcement.running.clear();  // heartbeats say it
+  auto said = announcement;
+  said.running.clear();  // heartbeats say it
+  const bool news = added || was_lost || worker.announcement != said;
+  worker.announcement = std::move(said);
   worker.last_heard = now;
   if (added) {
     worker.since = wall;
     worker.free_slots = announcement.slots;
   }
   if (was_lost) worker.state = WorkerState::kActive;
-  index();
+  if (news) index();  // a roll call is answered by all: looking at all of them for each takes seconds with thousands
   return added ? Change::kJoined : was_lost ? Change::kReturned : Change::kNone;
 }
 

@@ -45,7 +45,12 @@ std::size_t ids_read_together(const TypeDescriptor& type);
 
 /// Silence after which a worker is lost for reads. (Mutations wait longer: they may have happened.)
 inline constexpr Millis kLostAfter{3000};
-inline constexpr std::size_t kMaxWorkers = 20'000;
+/// How many workers may be there, lost ones with them until they are forgotten. Who may speak for one namespace keeps
+/// those of others out with none of it.
+struct WorkerLimits {
+  std::size_t all = 20'000;
+  std::size_t of_namespace = 10'000;
+};
 /// How long a lost worker stays in the list.
 inline constexpr Millis kForgetAfter{60'000};
 
@@ -54,6 +59,8 @@ inline constexpr Millis kForgetAfter{60'000};
 class Registry {
  public:
   enum class Change : std::uint8_t { kNone, kJoined, kDraining, kLost, kLeft, kReturned };
+
+  explicit Registry(WorkerLimits limits = {}) : limits_(limits) {}
 
   /// Why an announcement cannot be accepted, none when it can. Does not look at the manifest's content.
   [[nodiscard]] std::optional<Rejection> judge(const Announcement& announcement, const FleetId& fleet) const;
@@ -102,8 +109,10 @@ class Registry {
   [[nodiscard]] const std::map<std::string, std::shared_ptr<const Manifest>>& manifests() const { return manifests_; }
 
  private:
+  [[nodiscard]] std::optional<Rejection> no_room_for(const Announcement& announcement) const;
   void index();
 
+  WorkerLimits limits_;
   std::uint64_t changes_ = 0;
   std::map<WorkerId, WorkerEntry> workers_;
   std::map<Lane, std::vector<WorkerEntry*>> lanes_;  // rebuilt when somebody comes or goes

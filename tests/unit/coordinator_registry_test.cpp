@@ -110,6 +110,35 @@ TEST_CASE_METHOD(Fleet, "an announcement that breaks a rule is rejected with its
   }
 }
 
+TEST_CASE_METHOD(Fleet, "too many workers of one namespace keep no others out, and none for good") {
+  registry = Registry({.all = 4, .of_namespace = 3});
+  const auto of = [](const std::string& id, const std::string& ns) {
+    auto a = announcement(id);
+    a.ns = ns;
+    return a;
+  };
+  for (const auto* id : {"w1", "w2", "w3"}) join(id);
+  const auto refused = registry.judge(announcement("w4"), fleet);
+  REQUIRE(refused);
+  CHECK(refused->code == "LIMIT");
+  CHECK(refused->message == "there are 3 workers of NS already");
+  CHECK_FALSE(refused->final);
+  CHECK(rejected(announcement("w1")).empty());
+
+  CHECK(rejected(of("x1", "OTHER")).empty());
+  registry.accept(of("x1", "OTHER"), clock.now(), clock.wall());
+  const auto full = registry.judge(of("x2", "OTHER"), fleet);
+  REQUIRE(full);
+  CHECK(full->message == "there are 4 workers already");
+  CHECK_FALSE(full->final);
+
+  clock.advance(kLostAfter + Millis(1));
+  expire();
+  clock.advance(kForgetAfter);
+  expire();
+  CHECK(rejected(announcement("w4")).empty());
+}
+
 TEST_CASE_METHOD(Fleet, "an accepted worker is there with all it said") {
   CHECK(join("w1", "m1", 3) == Change::kJoined);
   const auto& entry = worker("w1");
@@ -123,6 +152,18 @@ TEST_CASE_METHOD(Fleet, "an accepted worker is there with all it said") {
   CHECK(registry.serves(lane, "m1"));
   CHECK_FALSE(registry.serves(lane, "m2"));
   CHECK_FALSE(registry.serves({"NS", "other"}, ""));
+}
+
+TEST_CASE_METHOD(Fleet, "an announcement that says nothing new changes nothing") {
+  join("w1");
+  const auto before = registry.changes();
+  join("w1");
+  CHECK(registry.changes() == before);
+  join("w1", "m1", 5);
+  CHECK(registry.changes() > before);
+  CHECK(registry.slots(lane) == 5);
+  join("w1", "m2", 5);
+  CHECK(registry.serves(lane, "m2"));
 }
 
 TEST_CASE_METHOD(Fleet, "a worker that announces again is the same worker") {
