@@ -106,9 +106,8 @@ void put(const muster::ReadJob& value, ReadJob::Builder to) {
 }
 
 muster::ReadJob get(ReadJob::Reader from) {
-  const auto ids = from.getNativeIds();
+  const auto ids = at_most(kMaxReadBatch, from.getNativeIds(), "ReadJob.nativeIds");
   if (ids.size() == 0) throw Malformed("ReadJob.nativeIds", "empty");
-  check_count(ids, kMaxReadBatch, "ReadJob.nativeIds");
   muster::ReadJob job;
   job.native_ids.reserve(ids.size());
   for (const auto id : ids) job.native_ids.push_back(get_native_id(id, "ReadJob.nativeIds"));

@@ -116,9 +116,7 @@ muster::Manifest get(Manifest::Reader from) {
   manifest.ns = get_namespace(from.getNamespace(), "Manifest.namespace");
   manifest.version = get_text(from.getVersion(), "Manifest.version");
   manifest.description = get_text(from.getDescription(), "Manifest.description");
-  const auto types = from.getTypes();
-  check_count(types, kMaxTypes, "Manifest.types");
-  manifest.types = get_all(types);
+  manifest.types = get_all(at_most(kMaxTypes, from.getTypes(), "Manifest.types"));
   manifest.label_query = get_text(from.getLabelQuery(), "Manifest.labelQuery");
   manifest.filters = get_all(from.getFilters());
   manifest.config_schema = get_text(from.getConfigSchema(), "Manifest.configSchema");

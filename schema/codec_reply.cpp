@@ -92,9 +92,7 @@ muster::ReadItem get(ReadItem::Reader from) {
 }
 
 muster::ReadResult get(ReadResult::Reader from) {
-  const auto items = from.getItems();
-  check_count(items, kMaxReadBatch, "ReadResult.items");
-  return {get_all(items)};
+  return {get_all(at_most(kMaxReadBatch, from.getItems(), "ReadResult.items"))};
 }
 
 void put(const muster::MutationResult& value, MutationResult::Builder to) {

@@ -45,8 +45,8 @@ muster::Announcement get(Announcement::Reader from) {
   announcement.ns = get_text(from.getNamespace(), "Announcement.namespace", 0, kMaxNameBytes);
   announcement.pool = get_text(from.getPool(), "Announcement.pool", 0, kMaxNameBytes);
   announcement.protocol = from.getProtocol();
-  check_count(from.getFeatures(), kMaxFeatures, "Announcement.features");
-  announcement.features = get_texts(from.getFeatures(), "Announcement.features");
+  announcement.features =
+      get_texts(at_most(kMaxFeatures, from.getFeatures(), "Announcement.features"), "Announcement.features");
   announcement.plugin = get_text(from.getPlugin(), "Announcement.plugin", 0, kMaxNameBytes);
   announcement.version = get_text(from.getVersion(), "Announcement.version", 0, kMaxNameBytes);
   announcement.manifest = get_text(from.getManifest(), "Announcement.manifest", 0, kMaxNameBytes);
@@ -57,8 +57,7 @@ muster::Announcement get(Announcement::Reader from) {
   }
   announcement.host = get_text(from.getHost(), "Announcement.host", 0, kMaxNameBytes);
   announcement.pid = from.getPid();
-  check_count(from.getRunning(), kMaxRunning, "Announcement.running");
-  announcement.running = get_all(from.getRunning());
+  announcement.running = get_all(at_most(kMaxRunning, from.getRunning(), "Announcement.running"));
   announcement.fleet = FleetId{get_text(from.getFleet(), "Announcement.fleet", 0, kMaxNameBytes)};
   return announcement;
 }
@@ -114,8 +113,7 @@ muster::Heartbeat get(Heartbeat::Reader from) {
   heartbeat.ns = get_namespace(from.getNamespace(), "Heartbeat.namespace");
   heartbeat.pool = get_namespace(from.getPool(), "Heartbeat.pool");
   heartbeat.free_slots = from.getFreeSlots();
-  check_count(from.getRunning(), kMaxRunning, "Heartbeat.running");
-  heartbeat.running = get_all(from.getRunning());
+  heartbeat.running = get_all(at_most(kMaxRunning, from.getRunning(), "Heartbeat.running"));
   heartbeat.draining = from.getDraining();
   heartbeat.stuck_slots = from.getStuckSlots();
   heartbeat.healthy = from.getHealthy();

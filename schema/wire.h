@@ -131,9 +131,11 @@ auto get_all(List from) {
   return values;
 }
 
+/// A list is asked for once: each time counts its words anew, and a message's may be read only once.
 template <typename List>
-void check_count(const List& list, std::size_t max, std::string_view field) {
+List at_most(std::size_t max, List list, std::string_view field) {
   if (list.size() > max) throw Malformed(field, "too many");
+  return list;
 }
 
 /// Runs `read` on the aligned words of one complete message.

@@ -212,6 +212,21 @@ TEST_CASE("ids that stand in subjects are tokens", "[codec]") {
   }
 }
 
+TEST_CASE("as many jobs may run as a worker can have slots", "[codec]") {
+  auto heartbeat = sample<Heartbeat>("idle");
+  auto announcement = sample<Announcement>("first");
+  const auto run = [&](std::size_t count) {
+    heartbeat.running.assign(count, {JobId{"01HHZNZ1C7S05YHFW1R3N3PVV2-1234-5"}, Token{"0123456789abcdefghijkl"}});
+    announcement.running = heartbeat.running;
+  };
+  run(1024);
+  CHECK((decode<Heartbeat>(encode(heartbeat)).value() == heartbeat));
+  CHECK((decode<Announcement>(encode(announcement)).value() == announcement));
+  run(1025);
+  CHECK(problem_of<Heartbeat>(encode(heartbeat)) == "Heartbeat.running: too many");
+  CHECK(problem_of<Announcement>(encode(announcement)) == "Announcement.running: too many");
+}
+
 TEST_CASE("names in an announcement are left to the coordinator, which can answer", "[codec]") {
   auto announcement = sample<Announcement>("first");
   announcement.worker = WorkerId{"a.b"};
