@@ -1,6 +1,7 @@
 #include "coordinator/schema_words.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -18,19 +19,20 @@ constexpr std::string_view kUnknownBegin =
 constexpr std::string_view kUnknownEnd = "'.";
 
 /// The name in a part of a context; none in its root.
-std::string_view name_in(std::string_view part) {
-  return part.size() < 2 || part.front() != '[' ? std::string_view() : part.substr(1, part.size() - 2);
+std::optional<std::string> name_in(const std::string& part) {
+  if (part.size() < 2 || part.front() != '[') return std::nullopt;
+  return part.substr(1, part.size() - 2);
 }
 
 /// What `schema` says of the place, as far as `properties` and `items` tell; nullptr: nothing.
 const Json* schema_of(const std::vector<std::string>& context, const Json& schema) {
   const auto* place = &schema;
   for (const auto& part : context) {
-    if (name_in(part).data() == nullptr) continue;
-    const std::string name(name_in(part));
+    const auto name = name_in(part);
+    if (!name) continue;
     const auto properties = place->find("properties"), items = place->find("items");
-    if (properties != place->end() && properties->contains(name)) {
-      place = &(*properties)[name];
+    if (properties != place->end() && properties->contains(*name)) {
+      place = &(*properties)[*name];
     } else if (items != place->end() && items->is_object()) {
       place = &*items;
     } else {
@@ -41,8 +43,9 @@ const Json* schema_of(const std::vector<std::string>& context, const Json& schem
 }
 
 const Json* keyword(const Json* place, const char* name) {
-  const auto found = place == nullptr ? Json::const_iterator() : place->find(name);
-  return place == nullptr || found == place->end() ? nullptr : &*found;
+  if (place == nullptr) return nullptr;
+  const auto found = place->find(name);
+  return found == place->end() ? nullptr : &*found;
 }
 
 std::string with_article(const std::string& type) {
@@ -82,9 +85,10 @@ std::string without_zeros(std::string_view text) {
 std::string schema_pointer(const std::vector<std::string>& context) {
   std::string pointer;
   for (const auto& part : context) {
-    if (name_in(part).data() == nullptr) continue;
+    const auto name = name_in(part);
+    if (!name) continue;
     pointer += '/';
-    for (const char c : name_in(part)) pointer += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+    for (const char c : *name) pointer += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
   }
   return pointer;
 }

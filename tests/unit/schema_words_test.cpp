@@ -8,7 +8,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// `POINTER: MESSAGE` of the only fault of `value` as property `x`, or in the list `xs`.
+/// What is said of `value`, the same as a property and in a list.
 std::string said_of(const Json& value, const Json& schema) {
   const auto properties = Json{{"x", schema}, {"xs", {{"type", "array"}, {"items", schema}}}};
   const auto check = SchemaCheck::compile(Json{{"type", "object"}, {"properties", properties}}.dump());
