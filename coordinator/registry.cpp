@@ -62,10 +62,16 @@ std::optional<Rejection> Registry::no_room_for(const Announcement& a) const {
   const auto of_namespace = static_cast<std::size_t>(std::ranges::count(
       workers_, a.ns, [](const auto& entry) -> auto& { return entry.second.announcement.ns; }));
   if (of_namespace >= limits_.of_namespace) {
-    return Rejection{"LIMIT", "there are " + std::to_string(of_namespace) + " workers of " + a.ns + " already", false};
+    return Rejection{"LIMIT",
+                     "there are " + std::to_string(of_namespace) + " workers of " + a.ns +
+                         " already, as many as may be: stop some, or give each more slots",
+                     false};
   }
   if (workers_.size() < limits_.all) return std::nullopt;
-  return Rejection{"LIMIT", "there are " + std::to_string(workers_.size()) + " workers already", false};
+  return Rejection{"LIMIT",
+                   "there are " + std::to_string(workers_.size()) +
+                       " workers already, as many as may be: stop some, or give each more slots",
+                   false};
 }
 
 Registry::Change Registry::accept(const Announcement& announcement, TimePoint now, WallTime wall) {

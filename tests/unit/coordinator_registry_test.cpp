@@ -121,7 +121,7 @@ TEST_CASE_METHOD(Fleet, "too many workers of one namespace keep no others out, a
   const auto refused = registry.judge(announcement("w4"), fleet);
   REQUIRE(refused);
   CHECK(refused->code == "LIMIT");
-  CHECK(refused->message == "there are 3 workers of NS already");
+  CHECK(refused->message == "there are 3 workers of NS already, as many as may be: stop some, or give each more slots");
   CHECK_FALSE(refused->final);
   CHECK(rejected(announcement("w1")).empty());
 
@@ -129,7 +129,7 @@ TEST_CASE_METHOD(Fleet, "too many workers of one namespace keep no others out, a
   registry.accept(of("x1", "OTHER"), clock.now(), clock.wall());
   const auto full = registry.judge(of("x2", "OTHER"), fleet);
   REQUIRE(full);
-  CHECK(full->message == "there are 4 workers already");
+  CHECK(full->message == "there are 4 workers already, as many as may be: stop some, or give each more slots");
   CHECK_FALSE(full->final);
 
   clock.advance(kLostAfter + Millis(1));
