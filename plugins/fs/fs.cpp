@@ -21,7 +21,7 @@ Result<ListPage> list(Kind kind, const ListRequest& request, JobContext& context
   return ListPage{{view->root()}, "", {}, 0};
 }
 
-std::vector<Result<Resource>> reads(Kind kind, const ReadManyRequest& request, JobContext& context) {
+std::vector<Result<Resource>> read_many(Kind kind, const ReadManyRequest& request, JobContext& context) {
   std::vector<Result<Resource>> answers;
   answers.reserve(request.native_ids.size());
   auto view = View::open(request.target, context.stop_token());
@@ -61,7 +61,8 @@ void add_type(Plugin& plugin, Kind kind, const std::shared_ptr<Sweeper>& sweeper
   info.page_size = kPageSize;
   plugin.type(std::move(info))
       .list([kind](const ListRequest& request, JobContext& context) { return list(kind, request, context); })
-      .read_many([kind](const ReadManyRequest& request, JobContext& context) { return reads(kind, request, context); })
+      .read_many(
+          [kind](const ReadManyRequest& request, JobContext& context) { return read_many(kind, request, context); })
       .create([kind, sweeper](const CreateRequest& request, JobContext& context) {
         return create(kind, *sweeper, request, context);
       })
