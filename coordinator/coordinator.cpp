@@ -165,6 +165,7 @@ void Coordinator::refuse_all(TimePoint now) {
   auto count = kReceiveAtOnce;
   for (int i = 0; i < kReceivesPerTurn && count == kReceiveAtOnce; ++i) {
     count = bus_.receive(inbox_, kReceiveAtOnce);
+    std::erase_if(inbox_, [&](const Message& message) { return is_misdirected(message, now); });
     for (const auto& message : inbox_) {
       if (!routes_.contains(message.subscription)) service_.handle(message, now, random_);
     }
@@ -223,10 +224,7 @@ bool Coordinator::drain_inbox(TimePoint now) {
     inbox_.clear();
     const auto count = bus_.receive(inbox_, kReceiveAtOnce);
     for (const auto& message : inbox_) {
-      if (takes_no_answer(message.reply, config_.prefix)) {
-        complain(message, "it wants its answer on " + std::string(message.reply), now);
-        continue;
-      }
+      if (is_misdirected(message, now)) continue;
       const auto route = routes_.find(message.subscription);
       if (route != routes_.end()) {
         (this->*route->second)(message, now);
@@ -357,6 +355,12 @@ Result<T> Coordinator::decoded(const Message& message, TimePoint now) {
   auto value = decode<T>(message.data);
   if (!value) complain(message, value.error().message, now);
   return value;
+}
+
+bool Coordinator::is_misdirected(const Message& message, TimePoint now) {
+  if (!takes_no_answer(message.reply, config_.prefix)) return false;
+  complain(message, "it wants its answer on " + std::string(message.reply), now);
+  return true;
 }
 
 bool Coordinator::is_on_subject_of(std::string_view ns, const Message& message, TimePoint now) {

@@ -84,6 +84,8 @@ class Coordinator {
   /// `ack_to`   becomes that of the whole where a part makes one
   Verdict late_result(JobReply reply, std::string_view ns, std::string& ack_to);
 
+  /// Whether a message wants its answer where whoever sent it may not speak; complains where it does.
+  bool is_misdirected(const Message& message, TimePoint now);
   /// Whether a message is on the subject of the namespace that it speaks for: whoever may publish there speaks for no
   /// other. Complains where it is not.
   bool is_on_subject_of(std::string_view ns, const Message& message, TimePoint now);

@@ -462,6 +462,28 @@ TEST_CASE_METHOD(RunsFixture, "who asks while nothing can be stored is told so, 
   CHECK(discover()["state"] == "complete");
 }
 
+TEST_CASE_METHOD(RunsFixture, "no answer goes where whoever asks may not speak, while nothing can be stored either") {
+  auto& failing = test::put_failing_before(store);
+  start_discovered();
+  failing.failing = true;
+  api_text("discover", R"({"api":1})");
+  const auto hears = broker.connect("hears");
+  hears->subscribe("muster.forged.>").value();
+  hears->subscribe_answers(hears->inbox() + ".>").value();
+  for (const auto& reply : {std::string("muster.forged.here"), hears->inbox() + ".here"}) {
+    for (const auto& subject : {std::string("$SRV.PING"), Subjects(config.prefix).api("status")}) {
+      user->publish({subject, reply, R"({"api":1})", {}}).value();
+    }
+  }
+  const auto malformed = coordinator->status().malformed;
+  advance(Millis(1000));
+  std::vector<Message> said;
+  hears->receive(said, 10);
+  CHECK(said.size() == 2);
+  for (const auto& answer : said) CHECK(std::string(answer.subject) == hears->inbox() + ".here");
+  CHECK(coordinator->status().malformed == malformed + 2);
+}
+
 TEST_CASE_METHOD(RunsFixture, "what waits for a commit that fails is not said after another that does not") {
   auto& failing = test::put_failing_before(store);
   start_discovered();
