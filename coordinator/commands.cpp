@@ -39,7 +39,7 @@ CommandId Commands::new_id() {
 
 void Commands::start(TimePoint now) {
   for (const auto& [stack, count] : must(s_.store.stacks())) {
-    must(s_.store.of_stack(stack, {}, [&](const ManagedView& row) {
+    must(s_.store.of_stack(stack, {}, [&, &stack = stack](const ManagedView& row) {
       if (!row.drifted) return;
       const auto resource = declared_resource_from_json(Json::parse(row.declared, nullptr, false));
       if (resource && resource->on_drift == OnDrift::kRevert) to_put_back_[stack].emplace(row.name);
@@ -398,7 +398,8 @@ void Commands::leave_others(Draft& draft) {
 /// Plans what can be put back: what is a mistake by now, and what needs that, is left out of the declaration. False:
 /// nothing is left.
 bool Commands::plan_put_back(Draft& draft) {
-  auto& [stack, resources] = draft.stacks.front();
+  const auto& stack = draft.stacks.front().stack;
+  auto& resources = draft.stacks.front().resources;
   for (;;) {
     const auto is_gone = [&](const std::string& name) {
       return std::ranges::find(resources, name, &DeclaredResource::name) == resources.end();

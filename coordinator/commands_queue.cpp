@@ -53,8 +53,9 @@ std::vector<CommandPlan::Other> Commands::overtaken(const Draft& draft, const st
     }
     if (!other.steps.empty()) found.push_back(std::move(other));
   };
-  for (const auto& [owner, execution] : running_) {
-    add(execution->row(), execution->plan(), [&](std::size_t step) { return execution->has_ended(step); });
+  for (const auto& [owner, running] : running_) {
+    const auto& execution = *running;
+    add(execution.row(), execution.plan(), [&](std::size_t step) { return execution.has_ended(step); });
   }
   for (const auto& queued : queued_) add(queued.row, queued.plan, [](std::size_t) { return false; });
   return found;

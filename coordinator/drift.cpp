@@ -110,7 +110,7 @@ void Drift::judge(const ResourceRecord& row) {
       }
       const Json::json_pointer at(path);
       kept[at] = there.contains(at) ? there.at(at) : Json();
-      std::erase_if(resource.holes, [&](const Hole& hole) {
+      std::erase_if(resource.holes, [&, &resource = resource](const Hole& hole) {
         if (!within(hole.pointer, path)) return false;
         // What it referred to may be what it uses still: the order of deletions must not forget that.
         for (const auto& part : hole.parts) {

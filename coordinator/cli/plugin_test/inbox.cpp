@@ -180,7 +180,7 @@ void TestFleet::watch() {
   }
   for (const auto& [number, why] : ended) {
     deaths_.push_back(why);
-    std::erase_if(processes_, [&](const Process& each) { return each.number == number; });
+    std::erase_if(processes_, [number = number](const Process& each) { return each.number == number; });
     lose(number, why);
   }
   server_->read_lines([](std::string_view) {});

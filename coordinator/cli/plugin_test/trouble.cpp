@@ -182,7 +182,8 @@ std::string check_wrong_type(const Case& it) {
     wrong[name] =
         value.is_string() || value.is_null() ? Json({{"of", {"a", "wrong", "type"}}}) : Json("of a wrong type");
     object.declared.json = wrong.dump();
-    std::erase_if(object.declared.secrets, [&](const Secret& each) { return each.pointer.starts_with("/" + name); });
+    std::erase_if(object.declared.secrets,
+                  [at = "/" + name](const Secret& each) { return each.pointer.starts_with(at); });
     const auto result = bench.run(object, bench.create_job(object, bench.new_key()));
     must_be_refused(it, object, result, "/" + name + " = " + wrong[name].dump());
     seen += (seen.empty() ? "" : ", ") + ("/" + name) + " " + std::string(errc_name(std::get<Error>(result).code));
