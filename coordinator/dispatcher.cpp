@@ -63,7 +63,7 @@ bool Dispatcher::supersede(const JobId& job, JobResult result, Effects& effects)
 void Dispatcher::cancel_jobs(std::uint64_t owner, TimePoint now, Effects& effects) {
   std::vector<JobId> ids;
   for (const auto& [id, record] : jobs_) {
-    if (record.spec.owner == owner && !record.cancelled) ids.push_back(id);
+    if (record.spec.owner == owner) ids.push_back(id);
   }
   for (const auto& id : ids) {
     auto& record = jobs_.at(id);
@@ -96,8 +96,7 @@ bool Dispatcher::take_back(const JobId& job) {
   const auto it = jobs_.find(job);
   if (it == jobs_.end()) return false;
   const auto& record = it->second;
-  const bool waits = record.state == State::kQueued || record.state == State::kDelayed;
-  if (!waits || record.attempt > 0 || record.offered || record.uncertain) return false;
+  if (record.attempt > 0 || record.offered || record.uncertain) return false;
   count_out(record.spec);
   jobs_.erase(it);  // queues drop ids that are no longer there
   return true;

@@ -1,0 +1,193 @@
+// How jobs end before their time: cancelled, withdrawn, taken back, out of time; and what is counted and told of it.
+#include <catch2/catch.hpp>
+
+#include "support/dispatcher_fixture.h"
+
+using namespace muster;
+using test::DispatcherFixture;
+
+namespace {
+
+JobSpec of_other_owner() {
+  auto spec = DispatcherFixture::spec();
+  spec.owner = 8;
+  return spec;
+}
+
+const Lane kLane{"NS", "default"};
+
+}  // namespace
+
+TEST_CASE_METHOD(DispatcherFixture, "cancelled reads end at once, their workers are told, and jobs of others go on") {
+  join("w1");
+  join("w2");
+  const auto running = dispatch();
+  accept(running.job, "w1");
+  const auto theirs = dispatch(of_other_owner());
+  accept(theirs.job, "w2");
+  cancel_jobs();
+  REQUIRE(cancelled.size() == 1);
+  CHECK(cancelled[0].subject == subjects.worker_control("NS", WorkerId("w1")));
+  CHECK(cancelled[0].job == Running{running.job.id, running.job.token});
+  CHECK(failure() == Errc::kCancelled);
+  CHECK(dispatcher.leases(theirs.job.id, theirs.job.token));
+  CHECK(dispatch().subject == own("w1"));  // its slot is free
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a change that waits to be tried again ends as soon as it is cancelled") {
+  join("w1");
+  const auto message = dispatch(change());
+  accept(message.job, "w1");
+  fail(message.job, "w1", Errc::kThrottling, Millis(30'000));
+  cancel_jobs();
+  CHECK(cancelled.empty());  // nobody has it
+  CHECK(failure() == Errc::kCancelled);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "what is withdrawn of one target leaves the others', and nothing in their way") {
+  submit(spec(Priority::kDiscovery, "t1"));
+  submit(spec(Priority::kDiscovery, "t1"));
+  const auto kept = submit(spec(Priority::kDiscovery, "t2"));
+  Effects effects;
+  dispatcher.withdraw(7, effects, TargetId("t1"));
+  CHECK(dispatcher.load(kLane) == 1);
+  join("w1", 4);
+  tick();
+  CHECK(take().job.id == kept);
+  CHECK(sent.empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a job is taken back for as long as nobody has been asked to take it") {
+  CHECK_FALSE(dispatcher.take_back(JobId("unknown")));
+  CHECK(dispatcher.take_back(submit()));
+  CHECK(dispatcher.load(kLane) == 0);
+  join("w1");
+  const auto message = dispatch();
+  CHECK_FALSE(dispatcher.take_back(message.job.id));
+  SECTION("which was too busy") {
+    answer(message.job, "w1", Busy{});
+  }
+  SECTION("which failed") {
+    fail(message.job, "w1", Errc::kServiceUnavailable, Millis(500));
+  }
+  CHECK_FALSE(dispatcher.take_back(message.job.id));
+  CHECK(outcomes().empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a job that is submitted again is sent once") {
+  auto job = spec();
+  job.id = JobId("again");
+  submit(job);
+  REQUIRE(dispatcher.take_back(job.id));
+  submit(job);
+  join("w1", 4);
+  tick();
+  accept(take().job, "w1");
+  advance(Millis(500));
+  CHECK(sent.empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "jobs that have ended leave their room to others") {
+  CHECK(dispatcher.load({"NOBODY", "default"}) == 0);
+  const TargetId target = spec().target.id;
+  while (dispatcher.has_room(kLane, Priority::kDiscovery, target)) submit();
+  const auto full = dispatcher.load(kLane);
+  CHECK(full >= 16);
+  Effects effects;
+  SECTION("withdrawn") {
+    dispatcher.withdraw(7, effects);
+  }
+  SECTION("with an outcome") {
+    dispatcher.cancel_jobs(7, clock.now(), effects);
+  }
+  CHECK(dispatcher.load(kLane) == 0);
+  std::size_t again = 0;
+  for (; dispatcher.has_room(kLane, Priority::kDiscovery, target); ++again) submit();
+  CHECK(again == full);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a limit of its own counts from when a job is first sent") {
+  auto job = spec();
+  job.limit = Millis(2000);
+  submit(job);
+  advance(Millis(5000));
+  CHECK(outcomes().empty());
+  join("w1");
+  auto message = await();
+  CHECK(message.job.deadline == Millis(2000));
+  advance(Millis(400));
+  fail(message.job, "w1", Errc::kServiceUnavailable, Millis(100));
+  message = await();
+  CHECK(message.job.deadline <= Millis(1500));
+  accept(message.job, "w1");
+  for (int i = 0; i < 16; ++i) {
+    advance(Millis(100));
+    heartbeat("w1", {{message.job.id, message.job.token}});
+  }
+  const auto ended = std::get<Error>(outcome().result);
+  CHECK(ended.code == Errc::kTimeout);
+  CHECK(ended.message == "no result within the job's deadline, after 2 attempts");
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a job that workers were too busy for until its deadline has timed out") {
+  join("w1");
+  const auto message = dispatch(with_deadline(Millis(1000)));
+  answer(message.job, "w1", Busy{});
+  lose("w1");
+  advance(Millis(1100));
+  CHECK(failure() == Errc::kTimeout);
+  submit(with_deadline(Millis(1000)));
+  advance(Millis(1100));
+  CHECK(failure() == Errc::kNoWorker);  // nobody was there to be asked
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a deadline that passes while answers may lie unread ends nothing yet") {
+  join("w1");
+  const auto message = dispatch(with_deadline(Millis(1000)));
+  accept(message.job, "w1");
+  stall(Millis(1500));
+  tick(Dispatcher::Lateness::kSkip);
+  CHECK(outcomes().empty());
+  tick();
+  CHECK(failure() == Errc::kTimeout);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "failures and retries are counted and told; to find nothing is none") {
+  join("w1");
+  auto message = dispatch();
+  fail(message.job, "w1", Errc::kServiceUnavailable);
+  CHECK(dispatcher.counters().retried == 1);
+  auto notices = dispatcher.take_notices();
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].kind == JobNotice::Kind::kRetried);
+  CHECK(notices[0].job == message.job.id);
+  CHECK(notices[0].worker == WorkerId("w1"));
+  CHECK(notices[0].error.code == Errc::kServiceUnavailable);
+  fail(await().job, "w1", Errc::kAccessDenied);
+  CHECK(dispatcher.counters().failed == 1);
+  notices = dispatcher.take_notices();
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].kind == JobNotice::Kind::kFailed);
+  CHECK(notices[0].attempt == 2);
+  CHECK(notices[0].error.code == Errc::kAccessDenied);
+  fail(dispatch().job, "w1", Errc::kNotFound);
+  succeed(dispatch().job, "w1");
+  CHECK(dispatcher.counters().failed == 1);
+  CHECK(dispatcher.take_notices().empty());
+  CHECK(outcomes().size() == 3);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "the end of the next wait is when there is something to do") {
+  config.retry.base = Millis(0);
+  join("w1");
+  fail(dispatch().job, "w1", Errc::kServiceUnavailable, Millis(30));
+  CHECK(dispatcher.next_due() == clock.now() + Millis(30));
+  fail(await().job, "w1", Errc::kAccessDenied);
+  CHECK(dispatcher.next_due() <= clock.now());  // an outcome waits to be taken
+  outcomes();
+  limiter.set_rate("NS", spec().target.id, 20, clock.now());
+  join("w2", 100);
+  for (int i = 0; i < 100; ++i) submit();
+  tick();
+  CHECK(dispatcher.next_due() <= limiter.ready_at("NS", spec().target.id, clock.now()));
+}

@@ -1,0 +1,124 @@
+// Which signs count for which job, and what is made of workers that give none.
+#include <catch2/catch.hpp>
+
+#include "support/dispatcher_fixture.h"
+
+using namespace muster;
+
+namespace {
+
+class SignsFixture : public test::DispatcherFixture {
+ public:
+  /// Both workers live, and say nothing of what was sent, which goes once more.
+  Sent resent() {
+    advance(Millis(950));
+    heartbeat("w1");
+    heartbeat("w2");
+    return await(Millis(500));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(SignsFixture, "a token counts for its own job alone") {
+  join("w1");
+  join("w2");
+  const auto first = dispatch().job, second = dispatch().job;
+  CHECK(dispatcher.leases(first.id, first.token));
+  CHECK_FALSE(dispatcher.leases(second.id, first.token));
+  SECTION("of a dispatch that was given up without a sign, too") {
+    resent();
+    CHECK(dispatcher.leases(first.id, first.token));
+    CHECK_FALSE(dispatcher.leases(second.id, first.token));
+    auto wrong = second;
+    wrong.token = first.token;
+    accept(wrong, "w1");
+    CHECK_FALSE(dispatcher.leases(second.id, first.token));
+    CHECK(dispatcher.counters().stale_replies == 1);
+  }
+}
+
+TEST_CASE_METHOD(SignsFixture, "a change that was given up without a sign has no result") {
+  join("w1");
+  join("w2");
+  const auto first = dispatch(change()).job;
+  const auto second = resent().job;
+  CHECK(dispatcher.leases(second.id, second.token));
+  CHECK_FALSE(dispatcher.leases(first.id, first.token));
+}
+
+TEST_CASE_METHOD(SignsFixture, "of dispatches that were given up the last four may still be answered") {
+  join("w1");
+  join("w2");
+  std::vector<Token> tokens{dispatch().job.token};
+  JobId id;
+  for (int i = 1; i <= 6; ++i) {
+    const auto again = resent();
+    id = again.job.id;
+    tokens.push_back(again.job.token);
+  }
+  CHECK(dispatcher.counters().resent == 6);
+  for (std::size_t i = 0; i < tokens.size(); ++i) CHECK(dispatcher.leases(id, tokens[i]) == (i >= 2));
+}
+
+TEST_CASE_METHOD(SignsFixture, "what was sent to one worker is not sent again before that is heard") {
+  join("w1");
+  join("w2");
+  accept(dispatch().job, "w1");
+  const auto message = dispatch();
+  REQUIRE(message.subject == own("w2"));
+  advance(Millis(2500));
+  CHECK(sent.empty());
+  CHECK_FALSE(dispatcher.take_back(message.job.id));  // nobody knows who has it
+  heartbeat("w2");
+  CHECK(await(Millis(2000)).job.id == message.job.id);
+}
+
+TEST_CASE_METHOD(SignsFixture, "what may have taken one worker goes to another, whom it has not taken") {
+  join("w1");
+  join("w2");
+  const auto message = dispatch();
+  advance(Millis(1500));
+  CHECK(sent.empty());
+  lose("w1");
+  const auto again = await(Millis(300));  // w2 has not been heard either: one has died of it, which is enough
+  CHECK(again.job.id == message.job.id);
+}
+
+TEST_CASE_METHOD(SignsFixture, "what may have been done before a restart stays uncertain, whoever is too busy for it") {
+  join("w1");
+  auto job = change();
+  job.id = JobId("before");
+  job.recovered = true;
+  submit(job);
+  answer(await().job, "w1", Busy{});
+  const auto message = await();
+  accept(message.job, "w1");
+  fail(message.job, "w1", Errc::kAccessDenied);
+  CHECK(outcome().uncertain);
+}
+
+TEST_CASE_METHOD(SignsFixture, "a change that its target throttles slows all that goes to the target") {
+  join("w1");
+  const auto message = dispatch(change());
+  const auto target = spec().target.id;
+  accept(message.job, "w1");
+  SECTION("the target said so") {
+    fail(message.job, "w1", Errc::kThrottling);
+    CHECK(limiter.limits("NS", target));
+  }
+  SECTION("the worker did, without a call") {
+    answer(message.job, "w1", JobResult(Error{Errc::kThrottling, "because", Millis(1000), 0}), 0);
+    CHECK_FALSE(limiter.limits("NS", target));
+  }
+}
+
+TEST_CASE_METHOD(SignsFixture, "while all of a pool are of a run's manifest, its jobs go to the queue group") {
+  join("w1");
+  join("w2");
+  auto job = spec();
+  job.manifest = "m1";
+  CHECK(dispatch(job).subject == group());
+  join("w3", 1, "m2");
+  CHECK(dispatch(job).subject != group());
+}
