@@ -52,12 +52,14 @@ std::vector<Item> list_by_pages(Bench& bench, std::size_t system, const TypeDesc
 
 /// A change or read of one object, among many at once.
 struct Task {
-  Object* object = nullptr;
+  Task(Object& of, JobOperation what) : object(&of), operation(std::move(what)) {}
+
+  Object* object;
   JobOperation operation;
-  DispatchPtr dispatch{};
-  TimePoint not_before{};
+  DispatchPtr dispatch;
+  TimePoint not_before;
   int tries = 0;
-  std::optional<JobResult> result{};
+  std::optional<JobResult> result;
 };
 
 /// Runs all, as many at once as there are slots. returns how many were tried again
@@ -229,7 +231,7 @@ std::string check_many(const Case& it) {
   std::vector<Object> objects;
   for (int i = 0; i < it.fixture.many; ++i) objects.push_back(bench.draft(it.fixture, it.scope));
   std::vector<Task> creates, reads, deletes;
-  for (auto& each : objects) creates.push_back({&each, bench.create_job(each, bench.new_key())});
+  for (auto& each : objects) creates.emplace_back(each, bench.create_job(each, bench.new_key()));
   int again = run_all(it, creates);
   std::set<std::string> ids;
   for (auto& task : creates) {
@@ -247,7 +249,7 @@ std::string check_many(const Case& it) {
       throw CheckFailed("two of many creates at once have the id " + task.object->item.native_id);
   }
   fleet.pause(it.type.settle);
-  for (auto& each : objects) reads.push_back({&each, ReadJob{{each.item.native_id}}});
+  for (auto& each : objects) reads.emplace_back(each, ReadJob{{each.item.native_id}});
   again += run_all(it, reads);
   for (auto& task : reads) {
     const auto* answer = std::get_if<ReadResult>(&*task.result);
@@ -258,7 +260,7 @@ std::string check_many(const Case& it) {
     if (!it.difference(*task.object).empty()) throw CheckFailed("one of many at once is another: " + item->properties);
   }
   if (it.can(Operation::kDelete)) {
-    for (auto& each : objects) deletes.push_back({&each, DeleteJob{bench.new_key(), each.item.native_id, {}}});
+    for (auto& each : objects) deletes.emplace_back(each, DeleteJob{bench.new_key(), each.item.native_id, {}});
     again += run_all(it, deletes);
     for (auto& task : deletes) {
       const auto* error = std::get_if<Error>(&*task.result);
