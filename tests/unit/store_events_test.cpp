@@ -78,6 +78,16 @@ TEST_CASE_METHOD(StoreFixture, "the sequence at a time hides nothing of that tim
   CHECK(store().sequence_at(at(4)).value() == 10);
 }
 
+TEST_CASE_METHOD(StoreFixture, "nor does it where the clock was set back between two starts") {
+  append("a.a", 10);
+  append("a.a", 100);
+  store().commit().value();
+  reopen();
+  append("a.a", 50);
+  append("a.a", 60);
+  CHECK(store().sequence_at(at(55)).value() == 1);
+}
+
 TEST_CASE_METHOD(StoreFixture, "only published events are dropped") {
   for (int i = 1; i <= 10; ++i) append("a.a", i);
   CHECK(store().published().value() == 0);

@@ -74,6 +74,9 @@ TEST_CASE_METHOD(StoreFixture, "a target's resources are its present and stale r
 }
 
 TEST_CASE_METHOD(StoreFixture, "a scan is made once and keeps what it is told") {
+  const auto fresh = store().scan(target.id, "PG::View").value();
+  CHECK(fresh.target == target.id);
+  CHECK(fresh.type == "PG::View");
   auto row = store().scan(target.id, "PG::Table").value();
   CHECK(row.id == tables);
   CHECK(row.target == target.id);
@@ -88,7 +91,7 @@ TEST_CASE_METHOD(StoreFixture, "a scan is made once and keeps what it is told") 
   store().commit().value();
   reopen();
   const auto rows = store().scans(target.id).value();
-  REQUIRE(rows.size() == 2);
+  REQUIRE(rows.size() == 3);
   CHECK(rows[0].type == "PG::Schema");
   CHECK(rows[1].id == tables);
   CHECK(rows[1].stale);
@@ -165,6 +168,68 @@ TEST_CASE_METHOD(StoreFixture, "runs come newest first, by pages") {
   CHECK(open[0].id == RunId("01A"));
   CHECK(open[1].id == RunId("01C"));
   CHECK(open[1].finished_at == std::nullopt);
+}
+
+TEST_CASE_METHOD(StoreFixture, "a command and its operations come back as they were put") {
+  CommandRow command;
+  command.id = CommandId("01A");
+  command.kind = "apply";
+  command.state = "running";
+  command.cancel = Cancelled::kGraceful;
+  command.stacks = {"one", "é \"two\""};
+  command.plan = R"({"steps":[]})";
+  command.created_at = at(1);
+  command.started_at = at(2);
+  store().put_command(command).value();
+  OperationRow operation;
+  operation.command = command.id;
+  operation.step = 3;
+  operation.state = "failed";
+  operation.phase = 4;
+  operation.job = JobId("job");
+  operation.epoch = 5;
+  operation.uncertain = true;
+  operation.request_id = "request";
+  operation.native_id = "native";
+  operation.code = "CONFLICT";
+  operation.message = "because";
+  store().put_operation(operation).value();
+  store().commit().value();
+  reopen();
+
+  const auto open = store().unfinished_commands().value();
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].id == command.id);
+  CHECK(open[0].kind == command.kind);
+  CHECK(open[0].state == command.state);
+  CHECK(open[0].cancel == command.cancel);
+  CHECK(open[0].stacks == command.stacks);
+  CHECK(open[0].plan == command.plan);
+  CHECK(open[0].created_at == command.created_at);
+  CHECK(open[0].started_at == command.started_at);
+  CHECK_FALSE(open[0].finished_at);
+  command.state = "failed";
+  command.finished_at = at(3);
+  store().put_command(command).value();
+  CHECK(store().unfinished_commands().value().empty());
+  const auto ended = store().commands({}, 10).value();
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].started_at == command.started_at);
+  CHECK(ended[0].finished_at == command.finished_at);
+
+  const auto found = store().operations(command.id).value();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].command == command.id);
+  CHECK(found[0].step == operation.step);
+  CHECK(found[0].state == operation.state);
+  CHECK(found[0].phase == operation.phase);
+  CHECK(found[0].job == operation.job);
+  CHECK(found[0].epoch == operation.epoch);
+  CHECK(found[0].uncertain == operation.uncertain);
+  CHECK(found[0].request_id == operation.request_id);
+  CHECK(found[0].native_id == operation.native_id);
+  CHECK(found[0].code == operation.code);
+  CHECK(found[0].message == operation.message);
 }
 
 TEST_CASE_METHOD(StoreFixture, "old commands go with their operations, and none that has not ended") {

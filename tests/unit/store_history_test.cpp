@@ -113,6 +113,20 @@ TEST_CASE_METHOD(StoreFixture, "history is bounded, and what is kept can be read
   CHECK(store().history(other).value().size() == 2);
 }
 
+TEST_CASE_METHOD(StoreFixture, "so is that of what leaves and comes back again and again") {
+  const auto row = insert(tables, "a", with(0), 0);
+  if (GENERATE(false, true))
+    change(row, with(1000), to(1000), 1);  // both to leave and to come back is every 16th version
+  for (int n = 1; n <= 600; ++n) {
+    store().leave(row, ResourceState::kVanished, "parent", at(2 * n)).value();
+    REQUIRE(insert(tables, "a", with(n), 2 * n + 1) == row);
+  }
+  const auto history = store().history(row).value();
+  CHECK(history.size() <= 1000);
+  CHECK(history.size() > 960);
+  CHECK(store().properties_at(row, at(1201)).value() == with(600));
+}
+
 TEST_CASE_METHOD(StoreFixture, "a patch that does not fit is an error, not a wrong answer") {
   const auto row = insert(tables, "a", with(0), 0);
   change(row, with(1), R"([{"op":"replace","path":"/absent","value":1}])", 1);

@@ -393,6 +393,11 @@ TEST_CASE_METHOD(StoreFixture, "a query over more scans than it keeps cursors fo
   const auto found = query({.target = "t"});
   REQUIRE(found.size() == rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) CHECK(found[i].row == rows[i]);
+  CHECK(query({.type = "PG::T0"}).size() == 2);
+  CHECK(query({.target = "u"}).size() == 1);
+  CHECK(store().one("u", "PG::T0", "r").value().value().target == "u");
+  CHECK_FALSE(store().one("", "PG::T0", "r").value());
+  CHECK_FALSE(store().one("u", "", "r").value());
 }
 
 TEST_CASE_METHOD(StoreFixture, "a query's text is looked for in labels and native ids, whatever the case") {
