@@ -16,13 +16,11 @@ namespace muster::fake {
 namespace {
 
 constexpr std::size_t kPageBytes = 4 << 20;  // more properties than this go into no page
-constexpr Millis kRetryAfter{100};
-constexpr char kWrittenToken = 'w';  // page tokens of the things that were written begin with it
+constexpr char kWrittenToken = 'w';          // page tokens of the things that were written begin with it
 
 enum Draw : std::uint64_t { kLatency, kThrottle, kFail };
 
 // What a call asks, as a number: the same for the job that repeats it.
-
 std::uint64_t question(std::uint64_t seed, const ListRequest& request) {
   const auto page = mix_text(mix_text(mix_text(seed, "list"), request.type), request.page_token);
   return request.parent ? mix_text(page, request.parent->native_id) : page;

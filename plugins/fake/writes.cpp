@@ -16,7 +16,6 @@ namespace {
 
 enum WriteDraw : std::uint64_t { kHang = 100, kHangTime, kCrashBefore, kBefore, kCrashAfter, kAfter, kAsync };
 
-constexpr Millis kWriteAgainAfter{100};
 constexpr std::array<std::string_view, 6> kReadOnly = {"created_at", "endpoint", "id", "index", "payload", "revision"};
 
 std::string random_hex() {
@@ -220,7 +219,7 @@ std::optional<Error> Call::hang(const Latency& time) {
 
 Error Call::failed(std::string_view when) const {
   auto error = failure(failures_.code, "the config makes this call fail " + std::string(when));
-  if (error.code == Errc::kThrottling) error.retry_after = kWriteAgainAfter;
+  if (error.code == Errc::kThrottling) error.retry_after = kRetryAfter;
   return error;
 }
 

@@ -13,6 +13,8 @@
 /// What changes the fake cloud, and how that goes wrong.
 namespace muster::fake {
 
+inline constexpr Millis kRetryAfter{100};  // what the cloud says with THROTTLING
+
 /// Waits. False: stopped before.
 bool take_time(std::chrono::microseconds time, const std::stop_token& stop);
 
