@@ -187,6 +187,67 @@ TEST_CASE_METHOD(AdmissionFixture, "a manifest of another namespace is refused")
   const auto why = rejection_of(worker);
   CHECK(why.code == "MANIFEST");
   CHECK_THAT(why.message, Contains("OTHER"));
+  CHECK(store->manifests().value().empty());  // nobody of OTHER has vouched for it
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a known manifest lets nobody of another namespace in, who is told why") {
+  start();
+  auto& honest = add_worker("w1");
+  settle();
+  REQUIRE(honest.accepted());
+  auto& other = add_silent_worker("w2", "OTHER");
+  other.announcement.manifest = honest.announcement.manifest;
+  other.announce();
+  const auto why = rejection_of(other);
+  CHECK(why.code == "MANIFEST");
+  CHECK(why.final);
+  CHECK_THAT(why.message, Contains("NS"));
+  CHECK(worker_states() == Json{{"w1", "active"}});
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "what comes for a manifest that is there already does no harm") {
+  start();
+  auto& worker = add_worker("w1");
+  worker.alive = false;
+  const auto hears = broker.connect("hears");
+  hears->subscribe(Subjects(config.prefix).worker_control("NS", worker.announcement.worker)).value();
+  settle();
+  std::vector<Message> heard;
+  hears->receive(heard, 10);
+  REQUIRE(heard.size() == 1);
+  const std::string reply(heard[0].reply);
+  Job asked;
+  asked.fleet = store->fleet();
+  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  worker.alive = true;
+  for (const auto& bytes : {worker.manifest_bytes, Bytes("another"), worker.manifest_bytes}) {
+    worker.send_reply(asked, reply, ManifestBytes{bytes});
+    settle();
+  }
+  CHECK(worker.answers.size() == 1);
+  CHECK(worker.accepted());
+  CHECK(worker_states() == Json{{"w1", "active"}});
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a rejection is an event when it is news, and again after the worker was accepted") {
+  start();
+  auto& worker = add_silent_worker("w1");
+  const auto announce = [&](std::uint16_t slots) {
+    worker.announcement.slots = slots;
+    worker.announce();
+    advance(Millis(500));
+  };
+  const auto rejections = [&] { return events("worker.rejected").size(); };
+  announce(0);
+  announce(0);
+  CHECK(worker.answers.size() > 1);
+  CHECK(rejections() == 1);
+  announce(2000);  // for another reason
+  CHECK(rejections() == 1);
+  announce(1);
+  REQUIRE(worker.accepted());
+  announce(2000);
+  CHECK(rejections() == 1);
 }
 
 TEST_CASE_METHOD(AdmissionFixture, "a manifest that is no manifest, or has a fault, is refused") {
