@@ -47,6 +47,17 @@ TEST_CASE_METHOD(SignsFixture, "a change that was given up without a sign has no
   CHECK_FALSE(dispatcher.leases(first.id, first.token));
 }
 
+TEST_CASE_METHOD(SignsFixture, "what comes as the result of a change that was given up without a sign ends nothing") {
+  join("w1");
+  join("w2");
+  const auto first = dispatch(change()).job;
+  const auto second = resent().job;
+  answer(first, "w1", JobResult(MutationResult{}));
+  CHECK(outcomes().empty());
+  CHECK(dispatcher.counters().stale_replies == 1);
+  CHECK(dispatcher.leases(second.id, second.token));
+}
+
 TEST_CASE_METHOD(SignsFixture, "of dispatches that were given up the last four may still be answered") {
   join("w1");
   join("w2");
@@ -121,4 +132,56 @@ TEST_CASE_METHOD(SignsFixture, "while all of a pool are of a run's manifest, its
   CHECK(dispatch(job).subject == group());
   join("w3", 1, "m2");
   CHECK(dispatch(job).subject != group());
+}
+
+TEST_CASE_METHOD(SignsFixture, "the outcome of a change counts in parts, too, and whoever brings it") {
+  join("w1");
+  const auto job = dispatch(change()).job;
+  accept(job, "w1");
+  MutationResult made;
+  made.native_id = "thing";
+  const auto whole = encode(JobReply{fleet, job.id, job.token, WorkerId("w2"), job.attempt, 1, JobResult(made)});
+  answer(job, "w2", Part{0, 2, whole.substr(0, 8)});
+  answer(job, "w2", Part{1, 2, whole.substr(8)});
+  const auto ended = outcome();
+  REQUIRE(std::holds_alternative<MutationResult>(ended.result));
+  CHECK(std::get<MutationResult>(ended.result).native_id == "thing");
+}
+
+TEST_CASE_METHOD(SignsFixture, "who sends a part of a result is not told to begin") {
+  join("w1");
+  const auto job = dispatch(change()).job;
+  answer(job, "w1", Part{0, 2, "part"});
+  CHECK(told_to_go == 0);
+}
+
+TEST_CASE_METHOD(SignsFixture, "a part that does not belong to the others is counted, and ends nothing") {
+  join("w1");
+  const auto job = dispatch().job;
+  const auto whole =
+      encode(JobReply{fleet, job.id, job.token, WorkerId("w1"), job.attempt, 1, JobResult(ListResult{})});
+  answer(job, "w1", Part{0, 2, whole.substr(0, 8)});
+  answer(job, "w1", Part{1, 3, "other"});
+  answer(job, "w1", Part{7, 2, "other"});
+  CHECK(dispatcher.counters().refused_parts == 2);
+  CHECK(outcomes().empty());
+  answer(job, "w1", Part{1, 2, whole.substr(8)});
+  CHECK(std::holds_alternative<ListResult>(outcome().result));
+}
+
+TEST_CASE_METHOD(SignsFixture, "what was asked for again after a restart is not taken for what was begun before it") {
+  join("w1");
+  join("w2");
+  auto job = change();
+  job.id = JobId("before");
+  job.recovered = true;
+  submit(job);
+  const auto message = await();
+  accept(message.job, "w1");
+  fail(message.job, "w1", Errc::kThrottling, Millis(5000));
+  const Running earlier{job.id, Token("first")};
+  heartbeat("w2", {earlier});
+  REQUIRE(cancelled.size() == 1);
+  CHECK(cancelled[0].subject == subjects.worker_control("NS", WorkerId("w2")));
+  CHECK_FALSE(dispatcher.leases(earlier.job, earlier.token));
 }

@@ -299,6 +299,7 @@ TEST_CASE_METHOD(DispatcherFixture, "a heartbeat stands for an acceptance that w
   heartbeat("w1", {{message.job.id, message.job.token}});
   advance(Millis(2000));
   CHECK(sent.empty());
+  CHECK(dispatcher.counters().resent == 0);
 }
 
 TEST_CASE_METHOD(DispatcherFixture,
