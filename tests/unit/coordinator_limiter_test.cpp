@@ -162,6 +162,16 @@ TEST_CASE_METHOD(Bucket, "a throttling that goes on halves again") {
   CHECK(calls_within(Millis(1000)) <= 64);
 }
 
+TEST_CASE_METHOD(Bucket, "a throttling halves what has been regained since the one before, asked for or not") {
+  rate(100);
+  throttled();
+  clock.advance(std::chrono::seconds(20));
+  throttled();
+  const auto calls = calls_within(Millis(1000));
+  CHECK(calls >= 45);
+  CHECK(calls <= 62);
+}
+
 TEST_CASE_METHOD(Bucket, "however throttled, something goes now and then") {
   rate(10);
   for (int i = 0; i < 100; ++i) {
@@ -197,6 +207,23 @@ TEST_CASE_METHOD(Bucket, "a target without a limit gets one when it throttles, a
   calls_within(Millis(0));
   for (int i = 0; i < 1000; ++i) charge();
   CHECK(ready());  // quiet for long enough: there is no limit any more
+}
+
+TEST_CASE_METHOD(Bucket,
+                 "what a target without a limit used is what it used in the fuller of two seconds, not before") {
+  limiter.count("NS", target, 100, clock.now());
+  SECTION("a moment ago") {
+    clock.advance(Millis(1100));
+    limiter.count("NS", target, 1, clock.now());
+    throttled();
+    CHECK(calls_within(Millis(1000)) >= 45);
+  }
+  SECTION("long ago") {
+    clock.advance(Millis(5000));
+    limiter.count("NS", target, 1, clock.now());
+    throttled();
+    CHECK(calls_within(Millis(1000)) <= 3);
+  }
 }
 
 TEST_CASE_METHOD(Bucket, "to say the same rate again forgets nothing") {
