@@ -269,6 +269,9 @@ TEST_CASE_METHOD(Fleet, "a worker that the server knows to be gone is lost, or h
   CHECK_FALSE(registry.gone(WorkerId("w2")));
   CHECK_FALSE(registry.gone(WorkerId("nobody")));
   CHECK(registry.lane(lane).empty());
+  CHECK(worker("w1").state == WorkerState::kLost);
+  CHECK(worker("w1").free_slots == 0);
+  CHECK(registry.find(WorkerId("w2")) == nullptr);
 }
 
 TEST_CASE_METHOD(Fleet, "grace gives everybody a fresh period, but brings nobody back") {
@@ -354,7 +357,10 @@ TEST_CASE("a manifest that breaks a rule is refused, and the fault names the typ
   CHECK(manifest_fault(manifest_of_types({}), "OTHER"));
   auto many = manifest_of_types({});
   many.types.resize(kMaxTypes + 1);
-  CHECK(manifest_fault(many, "NS"));
+  CHECK_THAT(manifest_fault(many, "NS").value_or(""), Catch::Contains("4096"));
+  auto deep = manifest_of_types({{"NS::A", ""}});
+  deep.types[0].schema = std::string(1000, '[') + std::string(1000, ']');
+  CHECK_THAT(manifest_fault(deep, "NS").value_or(""), Catch::Contains("NS::A"));
 }
 
 TEST_CASE("a type needs a name of its own behind the namespace") {
