@@ -70,6 +70,15 @@ TEST_CASE("a result is reserved before and kept after, and forgotten when it is 
   CHECK(place.lines.str().empty());
 }
 
+TEST_CASE("what was removed before it was done has no result") {
+  Place place;
+  const auto journal = place.open("w1");
+  journal->begin(Token("t")).value();
+  journal->remove(Token("t"));
+  CHECK_FALSE(journal->finish(Token("t"), "result"));
+  CHECK_FALSE(fs::exists(place.file("w1", "t")));
+}
+
 TEST_CASE("only its owner can look into a journal") {
   Place place;
   const auto journal = place.open("w1");
@@ -220,6 +229,38 @@ TEST_CASE("a journal that cannot be opened says where") {
   CHECK_THAT(journal.error().message, Catch::Contains((place.scratch.path / "state").string()));
 }
 
+TEST_CASE("a journal that cannot be locked says where") {
+  Place place;
+  const auto lock = place.pool() / "w1" / "lock";
+  std::unique_ptr<FileJournal> other;
+  SECTION("another has it") {
+    other = place.open("w1");
+  }
+  SECTION("it is no file") {
+    fs::create_directories(lock);
+  }
+  const auto journal = FileJournal::open(place.pool(), WorkerId("w1"), place.log);
+  REQUIRE_FALSE(journal);
+  CHECK_THAT(journal.error().message, Catch::Contains(lock.string()));
+}
+
+TEST_CASE("a result that cannot be read stays, and so does all that lies beside it") {
+  Place place;
+  {
+    const auto journal = place.open("dead");
+    keep(*journal, "t", "result");
+  }
+  const auto unreadable = place.file("dead", "a");
+  fs::create_symlink("nowhere", unreadable);
+  const auto journal = place.open("w1");
+  const auto kept = journal->take_over(kRoom).size();  // whichever comes first
+  CHECK_THAT(place.lines.str(), Catch::Contains("cannot take over") && Catch::Contains(unreadable.string()));
+  CHECK(fs::is_symlink(unreadable));
+  fs::remove(unreadable);
+  CHECK(kept + journal->take_over(kRoom).size() == 1);
+  CHECK(place.workers() == 1);
+}
+
 TEST_CASE("what finds no room is not begun, and leaves nothing") {
   Place place;
   const auto journal = place.open("w1");
@@ -240,6 +281,8 @@ TEST_CASE("what finds no room is not begun, and leaves nothing") {
   }
   SECTION("a token that would be a path") {
     for (const char* token : {"../t", "a/b", "", "."}) REQUIRE_FALSE(journal->begin(Token(token)));
+    REQUIRE_FALSE(journal->begin(Token((place.scratch.path / "t").string())));
+    CHECK_FALSE(fs::exists(place.scratch.path / "t.result"));
   }
   CHECK_FALSE(fs::exists(place.file("w1", "t")));
   CHECK_FALSE(journal->finish(Token("t"), "result"));
