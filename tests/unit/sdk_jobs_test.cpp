@@ -64,6 +64,7 @@ TEST_CASE("without a free slot the answer is busy at once") {
   worker.start_accepted();
   for (const char* token : {"a", "b", "c"}) worker.send_to_pool(worker.job(token));
   CHECK(worker.count<Busy>("c") == 1);
+  CHECK(worker.core().counters().busy == 1);
   CHECK(worker.submitted().size() == 2);
   worker.run_one();
   worker.send_to_worker(worker.job("d"));
@@ -170,6 +171,15 @@ TEST_CASE("control of another fleet is ignored") {
   worker.send(worker.subjects().worker_control("TH", WorkerId("w1")), encode(Control{FleetId("other"), Drain{}}));
   CHECK(worker.core().state() == State::kActive);
   CHECK(worker.core().counters().foreign == 1);
+}
+
+TEST_CASE("control that names no fleet is ignored by a worker that is in none yet") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start();
+  worker.send(worker.subjects().worker_control("TH", WorkerId("w1")), encode(Control{FleetId(), Drain{}}));
+  CHECK(worker.core().state() == State::kAnnouncing);
+  CHECK(worker.core().counters().malformed == 1);
 }
 
 TEST_CASE("the deadline stops a job, and it is answered TIMEOUT") {
@@ -378,6 +388,24 @@ TEST_CASE("a long message is cut after its secrets are gone, between characters"
   const auto read = std::get<ReadResult>(worker.result("a"));
   CHECK(std::get<Error>(read.items.front()).message == std::string(4092, 'x') + "***");
   ::unsetenv("TH_TOKEN");
+}
+
+TEST_CASE("what could not be listed is named by as much of its id as may be") {
+  Plugin plugin({.name = "things", .ns = "TH", .version = "1.2.3"});
+  plugin.type({.name = "TH::Thing", .list_gives = ListGives::kProperties})
+      .list([](const ListRequest&, JobContext&) -> Result<ListPage> {
+        ListPage page;
+        page.problems = {{std::string(16 * 1024 - 1, 'x') + "ü", access_denied(std::string(5000, 'x'))}};
+        return page;
+      });
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("a"));
+  worker.run_one();
+  const auto list = std::get<ListResult>(worker.result("a"));
+  REQUIRE(list.problems.size() == 1);
+  CHECK(list.problems.front().native_id == std::string(16 * 1024 - 1, 'x'));
+  CHECK(list.problems.front().failure.message.size() == 4096);
 }
 
 TEST_CASE("a target's configuration is read anew after a minute, and when it changes") {

@@ -7,6 +7,68 @@ using muster::testing::ThingsPlugin;
 using muster::testing::WorkerHarness;
 using State = WorkerCore::State;
 
+namespace {
+
+/// Takes some subscriptions, and refuses all that come then.
+class RefusingBus final : public Bus {
+ public:
+  RefusingBus(Bus& bus, int takes) : bus_(bus), left_(takes) {}
+
+  Result<SubscriptionId> subscribe(std::string_view subject, std::string_view queue) override {
+    if (left_-- <= 0) return Error{.code = Errc::kDisconnected, .message = "closed"};
+    return bus_.subscribe(subject, queue);
+  }
+  Result<SubscriptionId> subscribe_answers(std::string_view subject) override {
+    if (left_-- <= 0) return Error{.code = Errc::kDisconnected, .message = "closed"};
+    return bus_.subscribe_answers(subject);
+  }
+  void unsubscribe(SubscriptionId id) override { bus_.unsubscribe(id); }
+  Result<void> publish(const Outgoing& message) override {
+    ++published;
+    return bus_.publish(message);
+  }
+  void send() override { bus_.send(); }
+  std::size_t receive(std::vector<Message>& out, std::size_t limit) override { return bus_.receive(out, limit); }
+  [[nodiscard]] BusLink link() const override { return bus_.link(); }
+  [[nodiscard]] BusStatus status() const override { return bus_.status(); }
+  [[nodiscard]] const std::string& inbox() const override { return bus_.inbox(); }
+
+  int published = 0;
+
+ private:
+  Bus& bus_;
+  int left_;
+};
+
+}  // namespace
+
+TEST_CASE("a worker that may not subscribe to all it has to hear says so, and does not announce itself") {
+  const ThingsPlugin plugin;
+  FakeClock clock;
+  SeededRandom random{1};
+  MemoryBroker broker(clock, random);
+  muster::testing::ManualExecutor executor;
+  const auto log = std::make_shared<spdlog::logger>("test");
+  const auto connection = broker.connect("worker");
+  int taken = 0;
+  for (bool started = false; !started && taken < 100; ++taken) {
+    RefusingBus bus(*connection, taken);
+    WorkerCore core({.subjects = Subjects("muster"),
+                     .id = WorkerId("w1"),
+                     .host = "host",
+                     .started = clock.wall(),
+                     .secrets = {},
+                     .journal = {},
+                     .clock = &clock},
+                    plugin, bus, random, executor, log);
+    const auto start = core.start(clock.now());
+    started = start.has_value();
+    if (!started) CHECK(start.error().code == Errc::kDisconnected);
+    CHECK(bus.published == (started ? 1 : 0));
+  }
+  CHECK(taken == 3 + 1 + 9 + 1);  // what is for it or for all, answers, $SRV; and the one that started
+}
+
 TEST_CASE("a worker announces itself until it is answered, then joins and beats") {
   const ThingsPlugin plugin;
   WorkerHarness worker(plugin, 3);
@@ -76,6 +138,7 @@ TEST_CASE("another rejection makes it ask again, ever more seldom") {
   CHECK(asked_after() == Millis{4000});
   worker.accept();
   CHECK(worker.core().state() == State::kActive);
+  CHECK(asked_after() == Millis{1000});  // what was before is past
 }
 
 TEST_CASE("an active worker that is rejected leaves the group, and comes back when it is accepted") {
