@@ -178,7 +178,7 @@ TEST_CASE("list gets its page and its parent, and its items come back checked") 
     ListPage page;
     page.items = {resource("a"), resource("b", {{"n", 1}}, "uid")};
     page.next_page_token = "next";
-    page.problems = {{"c", throttled("slow \xff down", Millis{5})}};
+    page.problems = {{"c \xff", throttled("slow \xff down", Millis{5})}};
     page.skipped = 3;
     return page;
   });
@@ -197,6 +197,7 @@ TEST_CASE("list gets its page and its parent, and its items come back checked") 
   CHECK(page.next_page_token == "next");
   CHECK(page.skipped == 3);
   REQUIRE(page.problems.size() == 1);
+  CHECK(page.problems.front().native_id == "c %FF");
   CHECK(page.problems.front().failure.message == "slow %FF down");
   CHECK(page.problems.front().failure.retry_after == Millis{5});
 }
@@ -220,6 +221,9 @@ TEST_CASE("a listing that breaks the contract fails the job and names plugin, ty
   }
   SECTION("properties that are no object") {
     page.items = {resource("a", Properties::from_canonical("[1]"))};
+  }
+  SECTION("properties that end early") {
+    page.items = {resource("a", Properties::from_canonical(R"({"a":1)"))};
   }
   SECTION("properties that are not UTF-8") {
     page.items = {resource("a", Properties::from_canonical("{\"a\":\"\xff\"}"))};
@@ -304,6 +308,7 @@ TEST_CASE("changes get what the job says, and their answers come back checked") 
       })
       .status([&](const StatusRequest& request, JobContext&) -> Result<Mutation> {
         asked = request;
+        if (request.request_id == "slow") return Mutation::in_progress("slow", "made", Millis{700});
         return Mutation(resource("made"));
       });
   using Status = MutationStatus;
@@ -331,6 +336,8 @@ TEST_CASE("changes get what the job says, and their answers come back checked") 
   CHECK(std::get<MutationResult>(run(plugin, StatusJob{"request", ""})) ==
         MutationResult{Status::kSuccess, "", "made", "", "{}", Millis{0}});
   CHECK(asked.request_id == "request");
+  CHECK(std::get<MutationResult>(run(plugin, StatusJob{"slow", "made"})) ==
+        MutationResult{Status::kInProgress, "slow", "made", "", "", Millis{700}});
 }
 
 TEST_CASE("a change that breaks the contract fails the job, and nobody takes it for not done") {
@@ -364,6 +371,9 @@ TEST_CASE("a change that breaks the contract fails the job, and nobody takes it 
   }
   SECTION("a request id that is not UTF-8") {
     answer = Mutation::in_progress("\xff");
+  }
+  SECTION("an id of over 16 KiB while in progress") {
+    answer = Mutation::in_progress("request", std::string(16 * 1024 + 1, 'x'));
   }
   SECTION("properties that are no JSON") {
     answer = Mutation(resource("x", Properties::from_canonical("{no JSON}")));
