@@ -177,6 +177,7 @@ TEST_CASE("a worker that is told to drain while it initializes stops that first"
   SECTION("it does not return") {
     worker.advance(Millis{4000});
     CHECK(says(worker, "initialize has not returned for 4 s"));
+    CHECK_FALSE(says(worker, "cleanup"));  // there is nothing to clean up
     CHECK(worker.core().runs_plugin_code());
   }
   CHECK(worker.core().state() == State::kDrained);
@@ -329,8 +330,12 @@ TEST_CASE("heartbeats tell at once that a plugin is ill, why, and that it is wel
   worker.advance(Millis{5000});
   CHECK(worker.heartbeats().size() == 6);
   CHECK_FALSE(last_beat(worker).healthy);
-  plugin.answer = unavailable("");
+  const auto lines = worker.logged().size();
   worker.advance(Millis{5000});
+  worker.run_life();
+  CHECK(worker.logged().size() == lines);  // it is no news
+  plugin.answer = unavailable("");
+  worker.advance(Millis{10'000});
   worker.run_life();
   worker.advance(Millis{1000});
   CHECK(last_beat(worker).health == "SERVICE_UNAVAILABLE");
@@ -372,6 +377,7 @@ TEST_CASE("a health check that hangs delays nothing, is told to stop, and is not
   worker.advance(Millis{1});
   CHECK_FALSE(last_beat(worker).healthy);
   CHECK(last_beat(worker).health == "the health check has not answered for 5 s");
+  CHECK(worker.core().next_due() > worker.now());
   worker.heard().clear();
   worker.advance(Millis{30'000});
   CHECK(worker.heartbeats().size() == 30);
@@ -410,6 +416,18 @@ TEST_CASE("a worker that drains or is rejected asks for health no more") {
   worker.advance(Millis{30'000});
   CHECK_FALSE(worker.core().ended());
   CHECK_FALSE(worker.life_waits());
+}
+
+TEST_CASE("of a plugin without cleanup none is said to be left out") {
+  LivelyPlugin plugin;
+  plugin.checks_health();
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.control(Drain{});
+  worker.advance(Millis{4250});
+  CHECK(worker.core().state() == State::kDrained);
+  CHECK(says(worker, "health has not returned for 4 s"));
+  CHECK_FALSE(says(worker, "cleanup"));
 }
 
 TEST_CASE("a plugin cleans up once, after its last job") {
