@@ -250,6 +250,30 @@ TEST_CASE_METHOD(AdmissionFixture, "a rejection is an event when it is news, and
   CHECK(rejections() == 1);
 }
 
+TEST_CASE_METHOD(AdmissionFixture, "the last rejections of some thousand workers are remembered, not more") {
+  start();
+  auto& worker = add_silent_worker("w1");
+  worker.announcement.slots = 0;
+  const auto announce = [&](const std::string& id) {
+    worker.announcement.worker = WorkerId(id);
+    worker.announce();
+  };
+  announce("first");
+  settle();
+  for (int i = 0; i < 5000; ++i) {
+    announce("w" + std::to_string(i));
+    if (i % 500 == 0) advance(Millis(100));
+  }
+  advance(Millis(500));
+  events();
+  announce("first");
+  announce("w4999");
+  advance(Millis(500));
+  const auto told = events("worker.rejected");
+  REQUIRE(told.size() == 1);
+  CHECK(told[0]["subject"] == "first");
+}
+
 TEST_CASE_METHOD(AdmissionFixture, "a manifest that is no manifest, or has a fault, is refused") {
   start();
   SECTION("bytes") {

@@ -72,6 +72,20 @@ TEST_CASE_METHOD(SignsFixture, "of dispatches that were given up the last four m
   for (std::size_t i = 0; i < tokens.size(); ++i) CHECK(dispatcher.leases(id, tokens[i]) == (i >= 2));
 }
 
+TEST_CASE_METHOD(SignsFixture, "what a worker has taken after all takes no place of those that were given up") {
+  join("w1");
+  join("w2");
+  const auto first = dispatch().job;
+  const auto second = resent().job;
+  resent();
+  accept(second, "w1");
+  REQUIRE(dispatcher.leases(second.id, second.token));
+  answer(second, "w1", Busy{});
+  await();
+  for (int i = 0; i < 3; ++i) resent();
+  CHECK(dispatcher.leases(first.id, first.token));
+}
+
 TEST_CASE_METHOD(SignsFixture, "what was sent to one worker is not sent again before that is heard") {
   join("w1");
   join("w2");
