@@ -334,6 +334,20 @@ TEST_CASE_METHOD(Fleet, "the manifest learnt last is known without any worker") 
   CHECK(registry.manifest("m3") == nullptr);
 }
 
+TEST_CASE_METHOD(Fleet, "the manifest of a namespace is that of most who are there, as they come, change and go") {
+  learn("m1");
+  learn("m2");
+  join("w1", "m1");
+  CHECK(registry.latest_manifest("NS").first == "m1");
+  join("w1", "m2");
+  CHECK(registry.latest_manifest("NS").first == "m2");
+  join("w2", "m1");
+  join("w3", "m1");
+  CHECK(registry.latest_manifest("NS").first == "m1");
+  for (const auto* id : {"w1", "w2", "w3"}) registry.gone(WorkerId(id));
+  CHECK(registry.latest_manifest("NS").first == "m2");  // learnt last
+}
+
 TEST_CASE("a manifest that keeps the rules has no fault") {
   CHECK_FALSE(manifest_fault(manifest_of_types({}), "NS"));
   CHECK_FALSE(manifest_fault(manifest_of_types({{"NS::B", "NS::A"}, {"NS::A", ""}, {"NS::C::D", "NS::B"}}), "NS"));
