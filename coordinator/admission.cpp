@@ -172,7 +172,6 @@ void Admission::accept(const Announcement& announcement, const std::string& repl
 
 void Admission::reject(const Announcement& announcement, const std::string& reply, const Rejection& why,
                        Effects& effects) {
-  ++rejected_;
   if (last_rejection_.size() >= kMaxRemembered) last_rejection_.clear();
   auto& last = last_rejection_[announcement.worker];
   if (last != why) {

@@ -40,8 +40,6 @@ class Admission {
   /// Whether the reply's token is one of ours: a manifest, or a part of one.
   bool on_reply(const JobReply& reply, TimePoint now, Effects& effects);
 
-  [[nodiscard]] std::uint64_t rejected() const { return rejected_; }
-
  private:
   struct Waiting {
     Announcement announcement;
@@ -78,7 +76,6 @@ class Admission {
   spdlog::logger& log_;
   std::map<std::string, Fetch> fetches_;          // by hash
   std::map<WorkerId, Rejection> last_rejection_;  // an event only when it is news; bounded
-  std::uint64_t rejected_ = 0;
 };
 
 }  // namespace muster
