@@ -224,7 +224,6 @@ std::string most_announced(const std::vector<WorkerEntry*>& workers) {
 
 std::pair<std::string, std::shared_ptr<const Manifest>> Registry::manifest_of(const Lane& which) {
   const auto hash = most_announced(lane(which));
-  if (hash.empty()) return {};
   return {hash, manifest(hash)};
 }
 
