@@ -499,7 +499,7 @@ void WorkerCore::on_control(const Message& message, TimePoint now) {
   if (const auto* request = std::get_if<SendManifest>(&control->action)) {
     return send_manifest(message, control->fleet, *request);  // asked for before the worker is accepted
   }
-  if (fleet_.empty() || control->fleet != fleet_) {
+  if (control->fleet != fleet_) {
     ++counters_.foreign;
     return;
   }
