@@ -188,6 +188,17 @@ TEST_CASE_METHOD(DispatcherFixture, "a job that a worker is too busy for goes el
   CHECK(outcome().attempts == 1);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "who was busy when the queue group gave it a job is asked again after all others") {
+  join("w1");
+  const auto message = dispatch();
+  REQUIRE(message.subject == group());
+  answer(message.job, "w1", Busy{});
+  stall(kBusyPause);
+  join("w2");
+  tick();
+  CHECK(take().subject == own("w2"));
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a job waits for the only worker for as long as that says busy") {
   join("w1");
   auto message = dispatch();
