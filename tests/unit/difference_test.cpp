@@ -45,6 +45,7 @@ TEST_CASE("what tells objects of a type apart is a list of names, and nothing el
 TEST_CASE("a default counts as there") {
   constexpr const char* kSchema = R"({"login":{"default":false},"size":{"x-muster-default":3,"default":4}})";
   CHECK(patch(kSchema, R"({})", R"({"login":false,"size":3})").empty());
+  CHECK(patch(kSchema, R"({"login":null})", R"({"login":false,"size":3})").empty());
   CHECK(patch(kSchema, R"({})", R"({"login":true})").size() == 1);
   CHECK(patch(kSchema, R"({"login":false})", R"({"login":null})").empty());
 }
@@ -97,6 +98,17 @@ TEST_CASE("numbers compare by value, and strings that hold JSON as JSON") {
   constexpr const char* kSchema = R"({"policy":{"contentMediaType":"application/json"}})";
   CHECK(patch(kSchema, R"({"policy":"{\"a\":1,\"b\":2}"})", R"({"policy":"{ \"b\": 2, \"a\": 1 }"})").empty());
   CHECK(patch(kSchema, R"({"policy":"{\"a\":1}"})", R"({"policy":"{\"a\":2}"})").size() == 1);
+  CHECK(patch(kSchema, R"({"policy":{"a":1}})", R"({"policy":"{\"a\":1}"})").size() == 1);
+  CHECK(patch(kSchema, R"({"policy":"{\"a\":1}"})", R"({"policy":{"a":1}})").size() == 1);
+}
+
+TEST_CASE("a value and a list of it are not the same") {
+  const auto whole = [](const char* value) {
+    return Json::array({{{"op", "replace"}, {"path", "/a"}, {"value", Json::parse(value)}}});
+  };
+  CHECK(patch("{}", R"({"a":"x"})", R"({"a":["x"]})") == whole(R"(["x"])"));
+  CHECK(patch("{}", R"({"a":["x"]})", R"({"a":"x"})") == whole(R"("x")"));
+  CHECK(patch("{}", R"({"a":1})", R"({"a":[2]})") == whole("[2]"));
 }
 
 TEST_CASE("create-only properties are named, also deep down") {

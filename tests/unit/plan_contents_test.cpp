@@ -235,3 +235,17 @@ TEST_CASE("what moves out of a thing that goes with another is not held up by th
     CHECK(actions(result.plan) == Strings{"unchanged top", "create one", "replace low", "replace mid", "replace leaf"});
   }
 }
+
+TEST_CASE("what lies in a thing whose name another type has now is made anew") {
+  World world;
+  world.add_type("PG::Schema", kSchemaSchema).parent = "PG::Database";
+  auto inside = declared("PG::Schema", "schema", {{"name", "schema"}, {"database", nullptr}});
+  inside.holes = {{"/database", {{TextPart::Kind::kResource, "app", "name"}}}};
+  world.manage(world.add("PG::Database", "app", Json::parse(app().properties)), app());
+  world.manage(world.add("PG::Schema", "app.schema", {{"name", "schema"}, {"database", "app"}}, 1), inside);
+  const auto result = make_plan({"shop", {role("app"), inside}}, ApplyMode::kReconcile, world);
+  CHECK(messages(result).empty());
+  CHECK(actions(result.plan) == Strings{"create app", "replace schema", "delete app"});
+  CHECK(step_of(result.plan, "schema").reason == "lies in another app, which goes");
+  CHECK(result.plan.steps.back().reason == "another has its name");
+}

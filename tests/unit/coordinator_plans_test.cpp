@@ -1,0 +1,47 @@
+// The plan of a command, as it is kept.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "coordinator/command_plan.h"
+
+using namespace muster;
+using Json = nlohmann::json;
+
+TEST_CASE("the plan of a command is kept as it was made") {
+  CommandPlan made;
+  made.summary[StepAction::kCreate] = made.summary[StepAction::kDelete] = 1;
+  CommandStep first;
+  first.action = StepAction::kDelete;
+  first.stack = "shop";
+  first.name = "a";
+  first.target = "t";
+  first.type = "NS::Box";
+  first.native_id = "box-1";
+  first.reason = "it was replaced";
+  first.content = {0x0123456789abcdefULL, 0xfedcba9876543210ULL};
+  first.row = 7;
+  auto second = first;
+  second.action = StepAction::kCreate;
+  second.native_id.clear();
+  second.reason.clear();
+  second.after = {0};
+  second.resource.emplace();
+  second.resource->name = "a";
+  second.resource->type = second.type;
+  second.resource->target = second.target;
+  made.steps = {first, second};
+
+  const auto text = made.json();
+  const auto kept = CommandPlan::parse(text).value();
+  CHECK(kept.json() == text);
+  REQUIRE(kept.steps.size() == 2);
+  CHECK(kept.steps[0].reason == "it was replaced");
+  CHECK(kept.steps[0].content == first.content);
+  CHECK(kept.steps[1].resource == second.resource);
+  CHECK(shown(kept.steps[1])["native_id"].is_null());
+  CHECK(shown(kept.steps[1])["reason"].is_null());
+
+  auto broken = Json::parse(text);
+  broken["steps"][1]["resource"].erase("type");
+  CHECK_FALSE(CommandPlan::parse(broken.dump()));
+}
