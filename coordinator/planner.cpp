@@ -528,7 +528,6 @@ class Planner {
     const auto hole = std::ranges::find(resource.holes, pointer, &Hole::pointer);
     const auto before = claimed(known.declared);
     const bool as_before = before && std::ranges::find(before->holes, *hole) != before->holes.end();
-    if (as_before && hole->secret()) return;
     if (as_before && !refers_to_change(*hole)) return;
     const auto whole = hole->secret() ? pointer : outermost_array(declared, pointer);
     difference.put_anew(rules.rules, declared, pointer, whole);

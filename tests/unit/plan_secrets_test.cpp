@@ -145,6 +145,19 @@ TEST_CASE("a secret reference is a change only when it is another reference") {
   CHECK(actions(make_plan({"shop", {declared}}, ApplyMode::kReconcile, world).plan) == Strings{"update owner"});
 }
 
+TEST_CASE("a secret that holds another resource's value is sent again when that is made anew") {
+  World world;
+  auto owner = role("owner");
+  auto user = role("user", {{"password", nullptr}});
+  user.holes = {{"/password", {{TextPart::Kind::kResource, "owner", "name"}, {TextPart::Kind::kEnv, "PG_PASSWORD"}}}};
+  world.manage(world.add("PG::Role", "owner", {{"name", "owner"}}), owner);
+  world.manage(world.add("PG::Role", "user", {{"name", "user"}}), user);
+  CHECK(make_plan({"shop", {owner, user}}, ApplyMode::kReconcile, world).plan.empty());
+  owner.properties = R"({"name":"other"})";
+  CHECK(actions(make_plan({"shop", {owner, user}}, ApplyMode::kReconcile, world).plan) ==
+        Strings{"replace owner", "update user"});
+}
+
 TEST_CASE("a reference to what is never read back is a mistake of the plan") {
   World world;
   auto db = database("db", "owner");
