@@ -1,0 +1,258 @@
+// Steps of commands: what holds them up, what ends them, and what the inventory has after them.
+#include <string>
+
+#include "support/commands_fixture.h"
+
+using namespace muster;
+using namespace muster::test;
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+using Catch::Contains;
+
+TEST_CASE_METHOD(CommandsFixture, "nothing is deleted when a step has failed, whatever has succeeded after it") {
+  start_discovered();
+  apply(stack({box("old")}));
+  worker().on_go = [](const Job& job) -> FakeWorker::Behaviour {
+    const auto* create = std::get_if<CreateJob>(&job.operation);
+    if (create == nullptr || Json::parse(create->properties.json)["name"] != "a") return {};
+    return JobResult(Error{Errc::kInvalidRequest, "no", {}, 0});
+  };
+  auto last = box("c");
+  last["after"] = {"b"};
+  const auto ended = apply(stack({box("a"), box("b"), last}));
+  CHECK(result_of(ended, "a") == "failed INVALID_REQUEST");
+  CHECK(result_of(ended, "c") == "done");
+  CHECK(result_of(ended, "old") == "blocked BLOCKED");
+  CHECK(count() == 3);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "progress is told every two seconds, and only where there is any") {
+  start_discovered();
+  SECTION("a command that has ended before that") {
+    std::vector<Json> chain{box("0")};
+    for (int i = 1; i < 5; ++i) {
+      chain.push_back(box(std::to_string(i)));
+      chain.back()["after"] = {std::to_string(i - 1)};
+    }
+    CHECK(apply(stack(chain))["state"] == "complete");
+    CHECK(events("command.progress").empty());
+  }
+  SECTION("a command that waits") {
+    worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+    begin(stack({box("a")}));
+    advance(Millis(20'000));
+    CHECK(events("command.progress").size() == 1);
+  }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is in progress under one id is not taken for what is told late of another") {
+  start_discovered();
+  bool ends = false;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request", "made-1", {}, {}, Millis(500)});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    if (!ends) return JobResult(MutationResult{MutationStatus::kInProgress, "request", {}, {}, {}, Millis(500)});
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, {}, {}, thing("a").dump(), {}});
+  };
+  const auto id = begin(stack({box("a")}));
+  wait_until([&] { return !worker().asked<StatusJob>().empty(); });
+  worker().send_late(worker().asked<CreateJob>().front(),
+                     MutationResult{MutationStatus::kSuccess, {}, "twin", {}, thing("a").dump(), {}});
+  settle();
+  ends = true;
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(row("NS::Box", "made-1").managed);
+  CHECK(state_of("NS::Box", "twin") == "absent");
+  CHECK(worker().asked<CreateJob>().size() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is gone, or another stack's, when its command begins is not adopted") {
+  start_discovered();
+  system.add("NS::Box", {"found", R"({"name":"a","size":1})", "uid-found", {}});
+  discover();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  auto other = stack({box("x")}, "patch"), mine = stack({box("a", {{"size", 1}}), box("z")}, "patch");
+  for (auto* request : {&other, &mine}) (*request)["stacks"][0]["stack"] = "store";
+  const auto first = begin(other);
+  advance(Millis(500));
+  const auto second = begin(mine);  // waits for it
+  worker().on_go = {};
+  SECTION("gone") {
+    system.remove("NS::Box", "found");
+    api("discover");
+    wait_until([&] { return state_of("NS::Box", "found") == "vanished"; });
+    worker().release();
+    end_of(first);
+    CHECK(result_of(end_of(second), "a") == "failed NOT_FOUND");
+    CHECK_FALSE(row("NS::Box", "found").managed);
+  }
+  SECTION("another stack's: then the rest of the command is not begun, either") {
+    REQUIRE(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
+    worker().release();
+    end_of(first);
+    const auto refused = end_of(second);
+    CHECK(result_of(refused, "a") == "blocked CONFLICT");
+    CHECK(result_of(refused, "z") == "blocked CONFLICT");
+    CHECK_THAT(message_of(refused, "a"), Contains("store/a belongs to stack shop now"));
+    CHECK(row("NS::Box", "found").stack == "shop");
+  }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is only to be noted of a thing that is gone since is not noted") {
+  start_discovered();
+  apply(stack({box("a")}));
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto first = begin(stack({box("x")}, "patch"));
+  advance(Millis(500));
+  auto noted = box("a");
+  noted["protect"] = true;
+  const auto second = begin(stack({noted}, "patch"));
+  system.remove("NS::Box", "made-1");
+  api("discover");
+  wait_until([&] { return state_of("NS::Box", "made-1") == "missing"; });
+  worker().on_go = {};
+  worker().release();
+  end_of(first);
+  CHECK(result_of(end_of(second), "a") == "failed NOT_FOUND");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a command has failed to change does not hold up the one behind it") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}}), box("b", {{"size", 1}})}));
+  bool refuses = false;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* update = std::get_if<UpdateJob>(&job.operation);
+    if (update == nullptr || Json::parse(update->desired.json)["name"] != "b") return {};
+    return refuses ? JobResult(Error{Errc::kInvalidRequest, "no", {}, 0})
+                   : JobResult(Error{Errc::kThrottling, "later", Millis(2000), 0});
+  };
+  const auto first = begin(stack({box("a", {{"size", 1}}), box("b", {{"size", 2}})}));
+  advance(Millis(500));
+  const auto second = begin(stack({box("a", {{"size", 3}}), box("b", {{"size", 1}})}));
+  refuses = true;
+  CHECK(result_of(end_of(first), "b") == "failed INVALID_REQUEST");
+  CHECK(end_of(second)["state"] == "complete");
+  CHECK(thing("a")["size"] == 3);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a change that refers to what is gone since it was begun is not sent") {
+  start_discovered();
+  apply(stack({box("a"), linked("b", "a")}));
+  int held = 0;
+  const Strings id{thing("b")["id"].get<std::string>()};
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr || read->native_ids != id || held++ > 0) return {};
+    return FakeWorker::Hold{};
+  };
+  auto changed = linked("b", "a");
+  changed["properties"]["size"] = 2;
+  const auto command = begin(stack({box("a"), changed}));
+  wait_until([&] { return held == 1; });
+  system.remove("NS::Box", "made-1");
+  api("discover");
+  wait_until([&] { return state_of("NS::Box", "made-1") == "missing"; });
+  worker().release();
+  const auto failed = end_of(command);
+  CHECK(result_of(failed, "b") == "failed INVALID_REQUEST");
+  CHECK_THAT(message_of(failed, "b"), Contains("a has no such property"));
+  CHECK(worker().asked<UpdateJob>().empty());
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "a value that turns out to be another is not sent where it cannot be changed in place") {
+  start_discovered();
+  const auto wanted = [](int size) {
+    auto other = box("b", {{"size", size}, {"kind", nullptr}});
+    other["holes"] = Json::array({{{"pointer", "/kind"}, {"parts", {{{"resource", "a"}, {"path", "link"}}}}}});
+    return stack({box("a", {{"size", size}}), other});
+  };
+  std::string link = "old";
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    auto result = system.change(job);
+    auto* done = std::get_if<MutationResult>(&result);
+    if (done == nullptr || done->native_id != "made-1") return result;
+    edit("a", "link", link);  // the system sets it
+    done->properties = thing("a").dump();
+    return result;
+  };
+  REQUIRE(apply(wanted(1))["state"] == "complete");
+  REQUIRE(thing("b")["kind"] == "old");
+  link = "new";
+  const auto failed = apply(wanted(2));
+  CHECK(result_of(failed, "b") == "failed CONFLICT");
+  CHECK_THAT(message_of(failed, "b"), Contains("/kind has changed since it was planned"));
+  CHECK(thing("b")["kind"] == "old");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "an object of which a uid is told at times only is the same object") {
+  start_discovered();
+  const bool at_first = GENERATE(true, false);
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    auto result = system.change(job);
+    auto& there = system.things["NS::Box"].front();
+    if (std::holds_alternative<CreateJob>(job.operation) && !at_first) there.uid.clear();
+    std::get<MutationResult>(result).uid = there.uid;
+    return result;
+  };
+  REQUIRE(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
+  system.thing("NS::Box", "made-1").uid = at_first ? "" : "uid-made-1";
+  CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  CHECK(row("NS::Box", "made-1").uid == "uid-made-1");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "the label of what is changed is that of what it is now") {
+  manifest.types[0].label_query = "$.link";
+  start_discovered();
+  apply(stack({box("a", {{"link", "one"}})}));
+  CHECK(row("NS::Box", "made-1").label == "one");
+  apply(stack({box("a", {{"link", "two"}})}));
+  CHECK(row("NS::Box", "made-1").label == "two");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a change comes to show after a while is in the inventory") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto before = thing("a").dump();
+    auto result = system.change(job);
+    std::get<MutationResult>(result).properties = before;
+    return result;
+  };
+  CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  CHECK(Json::parse(row("NS::Box", "made-1").properties)["size"] == 2);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is told as deleted is not looked at again") {
+  start_discovered();
+  apply(stack({box("a")}));
+  REQUIRE(apply(stack({}))["state"] == "complete");
+  CHECK(std::holds_alternative<DeleteJob>(worker().jobs.back().operation));
+}
+
+TEST_CASE_METHOD(CommandsFixture, "of a command that has ended nothing is kept but what it did") {
+  start_discovered();
+  auto resource = box("a", {{"link", "somewhere"}, {"password", nullptr}});
+  resource["holes"] = Json::array({{{"pointer", "/password"}, {"parts", {{{"env", "WORD"}}}}}});
+  apply(stack({resource}));
+  resource["protect"] = true;
+  const auto id = begin(stack({resource}));
+  REQUIRE(end_of(id)["state"] == "complete");
+  const auto plan = store->command(CommandId(id)).value().value().plan;
+  CHECK_THAT(plan, Contains("unchanged") && !Contains("somewhere") && !Contains("WORD"));
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is not known yet is told of what is planned, once") {
+  start_discovered();
+  const auto first = plan(stack({box("a"), linked("b", "a"), box("c")}));
+  REQUIRE(first["unchecked"].size() == 1);
+  auto more = stack({box("d")});
+  more["draft"] = first["draft"];
+  CHECK(plan(more)["unchecked"].size() == 1);
+  auto one = stack({box("a"), linked("b", "a"), box("c")});
+  one["only"] = {"c"};
+  CHECK(plan(one)["unchecked"].empty());
+}
