@@ -308,3 +308,25 @@ TEST_CASE_METHOD(CancelFixture, "an array is compared though a secret's name beg
   CHECK(apply(stack({declared}))["state"] == "complete");
   CHECK(thing("a")["pass"] == Json::array({7, 8}));
 }
+
+TEST_CASE_METHOD(CancelFixture, "what is cancelled by force before its worker may do it is told as cancelled") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  Json wanted;
+  SECTION("an update") {
+    wanted = stack({box("a", {{"size", 2}})});
+  }
+  SECTION("a deletion") {
+    wanted = stack({});
+  }
+  worker().on_job = [](const Job& job) -> Behaviour {
+    return is_mutation(job.operation) ? Behaviour(FakeWorker::Hold{}) : Behaviour();
+  };
+  const auto id = begin(wanted);
+  advance(Millis(500));
+  force_cancel(id);
+  const auto ended = end_of(id);
+  CHECK(ended["state"] == "cancelled");
+  CHECK(result_of(ended, "a") == "cancelled CANCELLED");
+  CHECK(thing("a")["size"] == 1);
+}

@@ -463,3 +463,37 @@ TEST_CASE_METHOD(ContentsFixture, "what a thing is emptied of is asked for again
   CHECK(failed == (in_vain ? 5 : 3));
   CHECK(thing("a")["kind"] == (in_vain ? "x" : "y"));
 }
+
+TEST_CASE_METHOD(ContentsFixture, "a thing that may not be deleted is not emptied") {
+  start_discovered();
+  const auto declared = [](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  worker().on_go = [](const Job& job) -> FakeWorker::Behaviour {
+    if (job.type != "NS::Box" || !std::holds_alternative<DeleteJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kAccessDenied, "not yours", {}, 0});
+  };
+  CHECK(result_of(apply(declared("y")), "a") == "failed ACCESS_DENIED");
+  CHECK(places("b") == Strings{id_of("a")});
+  CHECK(worker().asked<DeleteJob>().size() == 1);
+}
+
+TEST_CASE_METHOD(ContentsFixture, "what takes the id of what was replaced is seen by the next run") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"kind", "x"}})}))["state"] == "complete");
+  REQUIRE(apply(stack({box("a", {{"kind", "y"}})}))["state"] == "complete");
+  system.add("NS::Box", {.id = "made-1", .properties = R"({"name":"other"})", .uid = "u-other"});
+  discover();
+  CHECK(listed("NS::Box") == Strings{"made-1", "made-2"});
+}
+
+TEST_CASE_METHOD(ContentsFixture, "what refers to a thing on another target does not lie in it") {
+  add_target("t2");
+  start_discovered();
+  auto inside = box("b", {{"link", nullptr}});
+  inside["type"] = "NS::Item";
+  inside["target"] = "t2";
+  inside["holes"] = Json::array({{{"pointer", "/link"}, {"parts", {{{"resource", "a"}, {"path", "id"}}}}}});
+  REQUIRE(apply(stack({box("a"), inside}))["state"] == "complete");
+  CHECK(places("b") == Strings{""});
+  CHECK(row("NS::Item", "made-2", "t2").parent == 0);
+}

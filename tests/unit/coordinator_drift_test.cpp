@@ -531,3 +531,21 @@ TEST_CASE_METHOD(DriftFixture, "what is put back makes nothing anew that nobody 
   CHECK(thing("b").is_null());
   CHECK(thing("c")["size"] == 3);
 }
+
+TEST_CASE_METHOD(DriftFixture, "what is to be put back waits for a worker of its type") {
+  start_discovered();
+  REQUIRE(apply(stack({reverting(box("a", {{"size", 3}}))}))["state"] == "complete");
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kInvalidRequest, "not now", {}, 0});
+  };
+  edit("a", "size", 9);
+  discover();
+  advance(Millis(3000));
+  REQUIRE(thing("a")["size"] == 9);
+  remove_worker("w1");
+  restart();
+  advance(Millis(5000));
+  add_worker("w2");
+  advance(Millis(5000));
+  CHECK(thing("a")["size"] == 3);
+}

@@ -155,3 +155,15 @@ TEST_CASE_METHOD(FindingFixture, "a look that is refused is tried again before a
   CHECK(count() == 4);
   CHECK(row("NS::Box", thing("a")["id"].get<std::string>()).managed);
 }
+
+TEST_CASE_METHOD(FindingFixture, "what was told under a wrong id is found by its name") {
+  start_with(3);
+  const auto id = begin(stack({box("a")}));
+  wait_until([&] { return lost == 1; });
+  worker().send_late(worker().asked<CreateJob>().front(),
+                     MutationResult{MutationStatus::kSuccess, {}, "ghost", {}, {}, {}});
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(count() == 4);
+  CHECK(row("NS::Box", thing("a")["id"].get<std::string>()).managed);
+  CHECK(state_of("NS::Box", "ghost") == "absent");
+}

@@ -158,3 +158,31 @@ TEST_CASE_METHOD(CommandsFixture, "a reference is to what has the name now, and 
   CHECK(ended["state"] == "complete");
   CHECK(thing("b")["link"] == "item");
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what cannot be replaced is not laid to what stays, nor to another stack") {
+  start_discovered();
+  auto used = box("a", {{"kind", "x"}});
+  auto theirs = box("theirs");
+  theirs["name"] = "a";
+  const auto both = [&](const std::vector<Json>& ours, const std::vector<Json>& others) {
+    return Json{{"stacks", {{{"stack", "shop"}, {"resources", ours}}, {{"stack", "store"}, {"resources", others}}}}};
+  };
+  REQUIRE(apply(both({used, linked("b", "a")}, {theirs, linked("c", "a")}))["state"] == "complete");
+  worker().on_go = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<DeleteJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kConflict, "it is used", {}, 0});
+  };
+  used["properties"]["kind"] = "y";
+  auto second_half = false;
+  SECTION("deleted first") {}
+  SECTION("deleted last") {
+    second_half = true;
+    used["properties"]["name"] = "a2";
+    used["replace"] = "create-first";
+  }
+  const auto failed = apply(both({used, linked("b", "a")}, {theirs}));
+  CHECK(result_of(failed, "a") == "failed CONFLICT");
+  CHECK_THAT(message_of(failed, "a"), Contains("it is used") && !Contains("--exclude"));
+  if (!second_half) return;
+  CHECK(thing("b")["link"] == thing("a2")["id"]);
+}

@@ -1,6 +1,7 @@
 // Targets that files declare: when they are looked at, and when they leave.
 #include <algorithm>
 
+#include "coordinator/json_forms.h"
 #include "support/commands_fixture.h"
 
 using namespace muster;
@@ -295,4 +296,19 @@ TEST_CASE_METHOD(TargetsFixture, "a target whose configuration is another leaves
   finish_runs();
   CHECK(api("targets")["items"].at(0).at("state") == "changed");
   CHECK(state_of("NS::Box", "1") == "stale");
+}
+
+TEST_CASE_METHOD(TargetsFixture, "other filters alone are a change of a target") {
+  start_discovered();
+  auto request = file();
+  REQUIRE(apply(request)["state"] == "complete");
+  request["targets"][0]["filters"] = to_json(std::vector<MatchFilter>{
+      {{"NS::Box"}, {PropertyMatch{"$.name", MatchOp::kEq, "\"other\""}}, FilterAction::kExclude}});
+  const auto planned = plan(request);
+  CHECK(planned["nothing"] == false);
+  REQUIRE(planned["targets"].size() == 1);
+  CHECK(planned["targets"][0]["action"] == "update");
+  apply(request);
+  CHECK(store->target("new").value()->filters.size() == 1);
+  CHECK(plan(request)["nothing"] == true);
 }
