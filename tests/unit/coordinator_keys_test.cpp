@@ -164,3 +164,140 @@ TEST_CASE_METHOD(CommandsFixture, "what a replacement may have made is asked for
   CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == first);
   CHECK(count() == 1);
 }
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "a key is spent once it is known what was made with it, though nothing tells objects apart") {
+  for (auto& type : manifest.types) type.schema = R"({"type":"object"})";
+  start_discovered();
+  make_and_crash();
+  REQUIRE(apply(stack({box("a")}))["state"] == "failed");
+  const auto key = [&] { return std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key; };
+  const auto first = key();
+  worker().on_go = {};
+  SECTION("by the one who asks with it again") {
+    CHECK(apply(stack({box("a")}))["state"] == "complete");
+  }
+  SECTION("by the one who adopts it by its id") {
+    discover();
+    auto adopted = box("a");
+    adopted["native_id"] = "made-1";
+    CHECK(apply(stack({adopted}))["state"] == "complete");
+  }
+  CHECK(count() == 1);
+  CHECK(key() == first);
+  CHECK(apply(stack({}))["state"] == "complete");
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(key() != first);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a key with which another stack's object is told is not asked for again") {
+  start_discovered();
+  auto theirs = stack({box("b")});
+  theirs["stacks"][0]["stack"] = "store";
+  REQUIRE(apply(theirs)["state"] == "complete");
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  REQUIRE(apply(stack({box("a")}))["state"] == "failed");
+  const auto key = [&] { return std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key; };
+  const auto first = key();
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+    const auto& there = system.thing("NS::Box", "made-1");
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, there.id, there.uid, there.properties, {}});
+  };
+  CHECK(result_of(apply(stack({box("a")})), "a") == "failed CONFLICT");
+  CHECK(key() == first);
+  worker().on_go = {};
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(key() != first);
+  CHECK(count() == 2);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a secret that may not be the one that was made with is sent by the next apply") {
+  start_discovered();
+  make_and_crash();
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {  // no run finds it
+    const bool lists = std::holds_alternative<ListJob>(job.operation);
+    return lists ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
+  };
+  const auto with = [](const char* variable) {
+    auto resource = box("a", {{"password", nullptr}});
+    resource["holes"] = Json::array({{{"pointer", "/password"}, {"parts", {{{"env", variable}}}}}});
+    return stack({resource});
+  };
+  REQUIRE(apply(with("FIRST"))["state"] == "failed");
+  worker().on_go = {};
+  SECTION("another") {
+    const auto failed = apply(with("SECOND"));
+    CHECK(result_of(failed, "a") == "failed NOT_STABILIZED");
+    CHECK_THAT(message_of(failed, "a"), Contains("whether its write-only values are those that are declared"));
+    CHECK(apply(with("SECOND"))["state"] == "complete");
+    REQUIRE(worker().asked<UpdateJob>().size() == 1);
+    CHECK(std::get<UpdateJob>(worker().asked<UpdateJob>()[0].operation).desired.secrets.size() == 1);
+  }
+  SECTION("the same") {
+    CHECK(apply(with("FIRST"))["state"] == "complete");
+    CHECK(worker().asked<UpdateJob>().empty());
+  }
+  CHECK(count() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a key that an older version has kept is asked for again") {
+  start_discovered();
+  const auto place = Json{"shop", "a", "t", "NS::Box"}.dump();
+  const std::string kept = GENERATE("old-key", R"(["old-key","",""])");
+  REQUIRE(store->set_unsettled(place, kept));
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == "old-key");
+}
+
+namespace {
+
+struct PlacesFixture : CommandsFixture {
+  PlacesFixture() { manifest.types[1].parent = "NS::Box"; }
+  /// Two boxes, and an item in one of them.
+  static Json with_item_in(const char* parent) {
+    auto item = box("i");
+    item["type"] = "NS::Item";
+    item["parent"] = parent;
+    return stack({box("a"), box("b"), item});
+  }
+  std::string key() { return std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key; }
+  void refuse_items(bool made) {
+    worker().on_go = [this, made](const Job& job) -> FakeWorker::Behaviour {
+      if (job.type != "NS::Item") return {};
+      if (made) static_cast<void>(system.change(job));
+      return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+    };
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(PlacesFixture, "a key is spent once what was made with it, in another thing, is adopted") {
+  start_discovered();
+  refuse_items(true);
+  REQUIRE(apply(with_item_in("a"))["state"] == "failed");
+  const auto first = key();
+  worker().on_go = {};
+  discover();
+  REQUIRE(apply(with_item_in("a"))["state"] == "complete");
+  CHECK(key() == first);
+  CHECK(apply(stack({box("a"), box("b")}))["state"] == "complete");
+  CHECK(apply(with_item_in("a"))["state"] == "complete");
+  CHECK(key() != first);
+}
+
+TEST_CASE_METHOD(PlacesFixture, "however often something fails in one place, its key of another is kept") {
+  start_discovered();
+  refuse_items(false);
+  REQUIRE(apply(with_item_in("a"))["state"] == "failed");
+  const auto first = key();
+  for (int i = 0; i < 17; ++i) {
+    REQUIRE(apply(with_item_in("b"))["state"] == "failed");
+    CHECK(key() != first);
+  }
+  worker().on_go = {};
+  CHECK(apply(with_item_in("a"))["state"] == "complete");
+  CHECK(key() == first);
+}
