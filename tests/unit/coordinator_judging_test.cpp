@@ -1,0 +1,204 @@
+// What a run makes of objects that are not where they were: gone, renamed, hidden, or another's by now.
+#include <algorithm>
+
+#include "support/commands_fixture.h"
+
+using namespace muster;
+using namespace muster::test;
+using Strings = std::vector<std::string>;
+
+namespace {
+
+/// Boxes that filters tell apart by their kind.
+struct JudgingFixture : CoordinatorFixture {
+  JudgingFixture() {
+    manifest = make_manifest({{"NS::Box", ""}});
+    for (const auto* id : {"a", "b"}) {
+      system.add("NS::Box", {.id = id, .properties = R"({"kind":"big"})", .uid = std::string("u-") + id});
+    }
+  }
+  /// How a read of just this id is answered from now on.
+  void when_read(const std::string& id, std::function<FakeWorker::Behaviour()> answer) {
+    workers.at(0)->on_job = [id, answer = std::move(answer)](const Job& job) -> FakeWorker::Behaviour {
+      const auto* read = std::get_if<ReadJob>(&job.operation);
+      return read != nullptr && read->native_ids == Strings{id} ? answer() : FakeWorker::Behaviour();
+    };
+  }
+  /// From now on the list leaves this one out.
+  void hide(const std::string& id) {
+    workers.at(0)->on_job = [this, id](const Job& job) -> FakeWorker::Behaviour {
+      if (!std::holds_alternative<ListJob>(job.operation)) return {};
+      ListResult page;
+      for (const auto& each : system.things["NS::Box"]) {
+        if (each.id != id) page.items.push_back({each.id, each.uid, {}});
+      }
+      return JobResult(std::move(page));
+    };
+  }
+  /// The ids that each read asked for, since the last call.
+  std::vector<Strings> reads() {
+    std::vector<Strings> ids;
+    for (const auto& job : workers.at(0)->asked<ReadJob>()) ids.push_back(std::get<ReadJob>(job.operation).native_ids);
+    workers.at(0)->jobs.clear();
+    return ids;
+  }
+  void add_first(FakeSystem::Thing thing) {
+    auto& boxes = system.things["NS::Box"];
+    boxes.insert(boxes.begin(), std::move(thing));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(JudgingFixture, "an object whose read fails for now is asked for again before it is judged") {
+  start_discovered();
+  events();
+  system.remove("NS::Box", "b");
+  int reads = 0;
+  when_read("b", [&]() -> FakeWorker::Behaviour {
+    if (reads++ > 0) return {};
+    return JobResult(ReadResult{{Error{Errc::kServiceUnavailable, "not now", {}, 0}}});
+  });
+  CHECK(discover()["state"] == "complete");
+  CHECK(reads == 2);
+  CHECK(state_of("NS::Box", "b") == "vanished");
+}
+
+TEST_CASE_METHOD(JudgingFixture, "what is hidden from the list is seen as it is, also where its uid was not known") {
+  const bool known = GENERATE(false, true);
+  if (!known) system.thing("NS::Box", "b").uid.clear();
+  start_discovered();
+  events();
+  system.thing("NS::Box", "b") = {.id = "b", .properties = R"({"kind":"huge"})", .uid = "u-b"};
+  hide("b");
+  CHECK(discover()["state"] == "complete");
+  CHECK(resource_events() == Strings{"changed:b"});
+  CHECK(row("NS::Box", "b").properties == R"({"kind":"huge"})");
+  CHECK(row("NS::Box", "b").uid == "u-b");
+}
+
+TEST_CASE_METHOD(JudgingFixture, "an id that can be read is not renamed, though the answer names no uid") {
+  system.list_properties = true;
+  start_discovered();
+  events();
+  const auto before = row("NS::Box", "a").id;
+  add_first({.id = "link", .uid = "u-a"});
+  when_read("a", [] { return JobResult(ReadResult{{Item{"a", "", "{}"}}}); });
+  CHECK(discover()["state"] == "complete");
+  CHECK(row("NS::Box", "a").id == before);
+  CHECK(resource_events() == Strings{"discovered:link"});
+}
+
+TEST_CASE_METHOD(JudgingFixture, "of a type that cannot be read, what is listed under its old id is not renamed") {
+  manifest.types[0].operations = {Operation::kList};
+  system.list_properties = true;
+  start_discovered();
+  events();
+  const auto before = row("NS::Box", "a").id;
+  SECTION("listed") {
+    add_first({.id = "link", .uid = "u-a"});
+    CHECK(discover()["state"] == "complete");
+    CHECK(row("NS::Box", "a").id == before);
+    CHECK(resource_events() == Strings{"discovered:link"});
+  }
+  SECTION("not listed any more") {
+    system.thing("NS::Box", "a").id = "z";
+    CHECK(discover()["state"] == "complete");
+    CHECK(row("NS::Box", "z").id == before);
+    CHECK(resource_events() == Strings{"renamed:z"});
+  }
+}
+
+TEST_CASE_METHOD(JudgingFixture, "another id of what the filters leave out in the same run is an object of its own") {
+  system.list_properties = true;
+  start_discovered();
+  events();
+  const auto before = row("NS::Box", "a").id;
+  system.inspection.filters = {
+      {{"NS::Box"}, {PropertyMatch{"$.kind", MatchOp::kEq, "\"small\""}}, FilterAction::kExclude}};
+  system.thing("NS::Box", "a").properties = R"({"kind":"small"})";
+  add_first({.id = "z", .properties = R"({"kind":"big"})", .uid = "u-a"});
+  when_read("a", [this]() -> FakeWorker::Behaviour {
+    system.remove("NS::Box", "a");
+    return {};
+  });
+  CHECK(discover()["state"] == "complete");
+  CHECK(listed("NS::Box") == Strings{"b", "z"});
+  CHECK(row("NS::Box", "z").id != before);
+  CHECK(resource_events() == Strings{"discovered:z", "filtered:a"});
+}
+
+TEST_CASE_METHOD(JudgingFixture, "objects that come while others go are not taken for those") {
+  for (int i = 0; i < 16; ++i) {
+    const auto id = "old" + std::to_string(i);
+    system.add("NS::Box", {.id = id, .uid = "u-" + id});
+  }
+  start_discovered();
+  events();
+  Strings expected;
+  for (int i = 0; i < 16; ++i) {
+    const auto id = "new" + std::to_string(i);
+    system.thing("NS::Box", "old" + std::to_string(i)) = {.id = id, .uid = "u-" + id};
+    expected.push_back("discovered:" + id);
+    expected.push_back("vanished:old" + std::to_string(i));
+  }
+  CHECK(discover()["state"] == "complete");
+  std::ranges::sort(expected);
+  CHECK(resource_events() == expected);
+}
+
+TEST_CASE_METHOD(JudgingFixture, "old ids of what was renamed are asked for together") {
+  system.list_properties = true;
+  system.page = 1;
+  start_discovered();
+  reads();
+  for (auto& box : system.things["NS::Box"]) box.id += "-new";
+  discover();
+  const auto asked = reads();
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0].size() == 2);
+}
+
+TEST_CASE_METHOD(JudgingFixture, "of a tree that is missing the top is asked for, and the rest goes with it") {
+  manifest = make_manifest({{"NS::Dir", "NS::Dir"}});
+  system.list_properties = true;
+  system.add("NS::Dir", {.id = "/"});
+  system.add("NS::Dir", {.id = "/x", .parent = "/"});
+  for (const auto* id : {"/x/1", "/x/2", "/x/3", "/x/4"}) system.add("NS::Dir", {.id = id, .parent = "/x"});
+  start_discovered();
+  events();
+  reads();
+  system.things["NS::Dir"].resize(1);
+  CHECK(discover()["state"] == "complete");
+  CHECK(reads() == std::vector<Strings>{{"/x"}});
+  for (const auto& event : events("resource.")) {
+    CHECK(event["data"]["reason"] == (event["data"]["native_id"] == "/x" ? "vanished" : "parent"));
+  }
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "what was renamed to an id is not renamed any more when a command made another of it") {
+  system.names_are_ids = true;
+  system.list_properties = true;
+  system.add("NS::Box", {.id = "a", .properties = R"({"name":"a"})", .uid = "u-a"});
+  start_discovered();
+  const auto before = row("NS::Box", "a").row;
+  system.things["NS::Box"].front() = {.id = "z", .properties = R"({"name":"z"})", .uid = "u-a"};
+  bool held = false;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (held || read == nullptr || read->native_ids != Strings{"a"}) return {};
+    held = true;
+    return FakeWorker::Hold{};
+  };
+  api("discover");
+  wait_until([&] { return held; });
+  system.remove("NS::Box", "z");
+  REQUIRE(apply(stack({box("z")}))["state"] == "complete");
+  worker().release();
+  finish_runs();
+  CHECK(row("NS::Box", "z").uid == "uid-z");
+  CHECK(row("NS::Box", "z").managed);
+  CHECK(row("NS::Box", "z").row != before);
+  CHECK(state_of("NS::Box", "a") == "vanished");
+}
