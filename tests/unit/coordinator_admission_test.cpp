@@ -395,6 +395,7 @@ TEST_CASE_METHOD(AdmissionFixture, "a heartbeat of an unknown worker has the rol
   advance(Millis(3000));
   CHECK(worker.accepted());
   CHECK(worker_states() == Json{{"w1", "active"}});
+  CHECK(coordinator->status().unknown_workers == 1);
 }
 
 TEST_CASE_METHOD(AdmissionFixture, "a reconnected coordinator begins anew, and judges nobody for the time between") {
@@ -453,4 +454,33 @@ TEST_CASE_METHOD(AdmissionFixture, "a stall of the coordinator is not held again
   advance(Millis(1000));
   CHECK(worker_states() == Json{{"w1", "active"}});
   CHECK(events("worker.").empty());
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "what a worker has is not given to another after a stall of both") {
+  system.add("NS::Box", {.id = "a"});
+  start_discovered();
+  workers[0]->on_job = [](const Job& job) -> test::FakeWorker::Behaviour {
+    if (std::holds_alternative<ListJob>(job.operation)) return test::FakeWorker::Hold{};
+    return {};
+  };
+  workers[0]->jobs.clear();
+  api("discover");
+  advance(Millis(500));
+  REQUIRE(workers[0]->asked<ListJob>().size() == 1);
+  events();
+  if (GENERATE(false, true)) {
+    clock.advance(Millis(10'000));
+  } else {
+    bus->disconnect();
+    advance(Millis(10'000));
+    bus->reconnect();
+  }
+  advance(Millis(3000));
+  CHECK(workers[0]->asked<ListJob>().size() == 1);
+  CHECK(events("job.").empty());
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "where there are workers it is soon looked whether they still are") {
+  start_discovered();
+  CHECK(coordinator->next_due() <= clock.now() + Millis(250));
 }

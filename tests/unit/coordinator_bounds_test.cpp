@@ -100,3 +100,37 @@ TEST_CASE_METHOD(CommandsFixture, "what is too large for the bus fails at once, 
   CHECK_THAT(message_of(ended, "a"), Catch::Contains("bytes, the bus takes 2000"));
   CHECK(worker().asked<CreateJob>().empty());
 }
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "a coordinator that is asked to stop tells nothing of what its store has taken back") {
+  auto& failing = test::put_failing_before(store);
+  start_discovered();
+  events();
+  failing.commits_only = failing.failing = true;
+  CHECK(api("discover")["error"]["code"] == "STORE_UNAVAILABLE");
+  coordinator->stop();
+  crash();
+  settle();
+  CHECK(events().empty());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a worker says that its target bears holds for commands, before any run") {
+  start_discovered();
+  remove_worker("w1");
+  advance(Millis(20'000));
+  auto& newer = *workers.emplace_back(std::make_unique<FakeWorker>(broker, clock, "w2", manifest, system));
+  newer.announcement.max_requests_per_second = 2;
+  newer.announce();
+  std::vector<TimePoint> asked;
+  newer.on_job = [&](const Job&) -> FakeWorker::Behaviour {
+    asked.push_back(clock.now());
+    return {};
+  };
+  std::vector<Json> boxes;
+  for (int i = 0; i < 8; ++i) boxes.push_back(box("box-" + std::to_string(i)));
+  CHECK(apply(stack(boxes))["state"] == "complete");
+  REQUIRE(asked.size() >= 8);
+  for (std::size_t i = 2; i < asked.size(); ++i) {  // a second's worth goes at once
+    CHECK(asked[i] - asked[0] >= Millis(500) * (i - 1) - Millis(1));
+  }
+}

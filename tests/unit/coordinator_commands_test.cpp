@@ -300,6 +300,7 @@ TEST_CASE_METHOD(CommandsFixture, "drift is told, field by field, and handled as
   CHECK(marked == (on_drift == "alert"));
   CHECK(drifted.is_null() == (on_drift == "observe"));
   if (!drifted.is_null()) {
+    CHECK(drifted["data"]["on_drift"] == on_drift);
     CHECK(drifted["data"]["fields"] == Json::array({{{"path", "/size"}, {"declared", 3}, {"found", 9}}}));
   }
   CHECK(thing("a")["size"] == (on_drift == "revert" ? 3 : 9));

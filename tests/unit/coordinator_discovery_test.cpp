@@ -102,6 +102,7 @@ TEST_CASE_METHOD(DiscoveryFixture, "a run says when it starts and how it ended")
 
 TEST_CASE_METHOD(DiscoveryFixture, "jobs carry what a worker needs") {
   manifest.types[1].parent_parameters = {{"box", "name"}, {"none", "absent"}};
+  manifest.types[1].page_size = 7;
   config.targets[0].config = {R"({"root":"/x"})", {}};
   auto& worker = add_worker();
   start();
@@ -121,6 +122,7 @@ TEST_CASE_METHOD(DiscoveryFixture, "jobs carry what a worker needs") {
     CHECK(parent.has_value() == (job.type == "NS::Item"));
     if (parent) parameters[parent->native_id] = parent->parameters;
     if (parent) CHECK(parent->type == "NS::Box");
+    CHECK(std::get<ListJob>(job.operation).page_size == (parent ? 7 : 1000));
   }
   CHECK(parameters ==
         std::map<std::string, std::string>{{"a", R"({"box":"A"})"}, {"b", R"({"box":"B"})"}, {"c", R"({"box":"C"})"}});

@@ -326,7 +326,9 @@ TEST_CASE_METHOD(IdentityFixture, "another configuration of the target: nothing 
   CHECK(target_state() == "changed");
   CHECK(state_of("NS::Box", "a") == "stale");
   CHECK(last_report()["problems"][0]["code"] == "TARGET_CHANGED");
-  CHECK(events("target.changed").size() == 1);
+  const auto told = events("target.changed");
+  REQUIRE(told.size() == 1);
+  CHECK(told[0]["data"]["is"] == "configuration changed");
   api("targets-accept", {{"target", "t"}});
   finish_runs();
   CHECK(state_of("NS::Box", "a") == "vanished");

@@ -180,6 +180,43 @@ TEST_CASE_METHOD(PublisherFixture, "what the stream has refused to store is not 
   CHECK(publisher->published() == 1);
 }
 
+TEST_CASE_METHOD(PublisherFixture, "what is no acknowledgement acknowledges nothing") {
+  stream_is_there();
+  emit("a.a");
+  const auto sent = pump().at(0);
+  answer(sent.reply.substr(std::string("_INBOX_x.").size()), GENERATE("", "+OK", "7", "[]"));
+  CHECK(publisher->published() == 0);
+  clock.advance(std::chrono::seconds(2));
+  pump();
+  stream_is_there();
+  CHECK(pump().at(0) == sent);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "a stream that refuses after a long time has as long to be there again") {
+  stream_is_there();
+  clock.advance(std::chrono::seconds(100));
+  emit("a.a");
+  const auto sent = pump().at(0);
+  answer(sent.reply.substr(std::string("_INBOX_x.").size()),
+         R"({"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}})");
+  for (int seconds = 0; seconds < 50; ++seconds) {
+    CHECK(pump().empty());
+    clock.advance(std::chrono::seconds(1));
+  }
+  stream_is_there();
+  CHECK(pump().at(0) == sent);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "where there is no stream it is looked for twice a minute, answered or not") {
+  no_stream();
+  const auto asked = requests.size();
+  for (int seconds = 0; seconds < 62; ++seconds) {
+    pump();
+    clock.advance(std::chrono::seconds(1));
+  }
+  CHECK(requests.size() == asked + 2);
+}
+
 TEST_CASE_METHOD(PublisherFixture, "a stream that refuses all is asked for every other second, and not for ever") {
   stream_is_there();
   emit("a.a");

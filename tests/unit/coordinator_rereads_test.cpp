@@ -1,12 +1,11 @@
 // What a run does not read, and what is read without a listing: ids that were filtered out before, and drift.
 #include <algorithm>
 
-#include <catch2/catch.hpp>
-
 #include "coordinator/run_scope.h"
-#include "support/coordinator_fixture.h"
+#include "support/commands_fixture.h"
 
 using namespace muster;
+using test::CommandsFixture;
 using test::CoordinatorFixture;
 using Strings = std::vector<std::string>;
 
@@ -250,6 +249,50 @@ TEST_CASE_METHOD(RereadsFixture, "a drift run that cannot read leaves everything
   CHECK(resource_events().empty());
 }
 
+TEST_CASE_METHOD(RereadsFixture,
+                 "what a drift run cannot read of what it asked for is an error, and no reason to list") {
+  config.drift_interval = Millis(60'000);
+  start_discovered();
+  workers[0]->on_job = [](const Job& job) -> test::FakeWorker::Behaviour {
+    if (!std::holds_alternative<ReadJob>(job.operation)) return {};
+    const Error denied{Errc::kAccessDenied, "no", {}, 0};
+    return JobResult(ReadResult{{denied, denied}});
+  };
+  workers[0]->jobs.clear();
+  const auto report = next_run_of("drift");
+  CHECK(report["state"] == "partial");
+  CHECK(scan_of(report, "NS::Box")["errors"] == 2);
+  finish_runs();
+  CHECK(jobs_of_list() == 0);
+}
+
+TEST_CASE_METHOD(RereadsFixture, "a target that has answered no read until the deadline of the run is not reachable") {
+  config.drift_interval = Millis(60'000);
+  config.limits.run_deadline = Millis(5000);
+  start_discovered();
+  REQUIRE(store->target("t").value()->reachable);
+  workers[0]->on_job = [](const Job& job) -> test::FakeWorker::Behaviour {
+    if (std::holds_alternative<ReadJob>(job.operation)) return test::FakeWorker::Hold{};
+    return {};
+  };
+  next_run_of("drift");
+  CHECK_FALSE(store->target("t").value()->reachable);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "of the resources of a stack those are read again, and nothing is listed") {
+  system.add("NS::Box", {.id = "other"});
+  start_discovered();
+  REQUIRE(apply(stack({box("a"), box("b")}))["state"] == "complete");
+  worker().jobs.clear();
+  CHECK(discover({{"stacks", {"shop"}}})["state"] == "complete");
+  CHECK(worker().asked<ListJob>().empty());
+  const auto reads = worker().asked<ReadJob>();
+  REQUIRE(reads.size() == 1);
+  auto ids = std::get<ReadJob>(reads[0].operation).native_ids;
+  std::ranges::sort(ids);
+  CHECK(ids == Strings{"made-1", "made-2"});
+}
+
 TEST_CASE_METHOD(RereadsFixture, "a uid that comes later is taken in, and is no change") {
   system.thing("NS::Box", "a").uid.clear();
   start_discovered();
@@ -288,6 +331,20 @@ TEST_CASE("a scope is the union of what was asked for, target by target") {
   const auto again = RunScope::parse(scope.json());
   CHECK(again.json() == scope.json());
   CHECK(again.of(hidden)->look == Look::kDiscover);
+}
+
+TEST_CASE("a scope of stacks is all of a target once that was asked for as a whole") {
+  TargetRow target;
+  target.name = "t";
+  target.ns = "NS";
+  RunScope scope;
+  scope.add({{"t"}, {}, Look::kReread, {"shop"}});
+  scope.add({{"t"}, {}, Look::kReread, {"store"}});
+  CHECK(scope.of(target)->stacks == Strings{"shop", "store"});
+  scope.add({{"u"}, {}, Look::kReread, {}});
+  CHECK(scope.of(target)->stacks == Strings{"shop", "store"});
+  scope.add({{"t"}, {}, Look::kReread, {}});
+  CHECK(scope.of(target)->stacks.empty());
 }
 
 TEST_CASE("a scope of very many parts widens instead of growing") {

@@ -165,6 +165,22 @@ TEST_CASE_METHOD(RunUnderWay, "a run takes nothing of a target that is declared 
   if (accepts) CHECK(worker().jobs.back().target.config.json == target().config.json);
 }
 
+TEST_CASE_METHOD(RunUnderWay, "a run that goes on elsewhere tells once that a target is declared anew") {
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<ListJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  id = api("discover", {{"targets", {"new", "t"}}})["run"];
+  advance(Millis(200));
+  declare("b");
+  api("apply", request);
+  advance(Millis(1000));
+  const auto report = end_run();
+  CHECK(report["problems"].size() == 1);
+  CHECK(problem(report) == "TARGET_CHANGED");
+  CHECK(report["scans"].size() == 4);  // of two types on two targets
+}
+
 TEST_CASE_METHOD(RunUnderWay, "a target that leaves while a run looks at it does not come back") {
   begin_run();
   auto gone = request;
@@ -194,6 +210,19 @@ TEST_CASE_METHOD(TargetsFixture, "a target of which nothing is known is looked a
   }
   CHECK(looks() == 2);
   CHECK(worker().jobs.back().target.config.json == store->target("new").value()->config.json);
+}
+
+TEST_CASE_METHOD(TargetsFixture, "a target that may be another is not looked at before that is accepted") {
+  start_discovered();
+  auto request = file();
+  CHECK(apply(request)["state"] == "complete");
+  finish_runs();
+  const auto last = last_report()["run"];
+  request["targets"][0]["config"] = config_of("b");
+  api("apply", request);
+  finish_runs();
+  CHECK(store->target("new").value()->state == TargetState::kChanged);
+  CHECK(last_report()["run"] == last);
 }
 
 TEST_CASE_METHOD(TargetsFixture, "a target of a file that has another name keeps what is on it") {
