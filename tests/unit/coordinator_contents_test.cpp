@@ -497,3 +497,50 @@ TEST_CASE_METHOD(ContentsFixture, "what refers to a thing on another target does
   CHECK(places("b") == Strings{""});
   CHECK(row("NS::Item", "made-2", "t2").parent == 0);
 }
+
+TEST_CASE_METHOD(ContentsFixture, "what lies in a thing that was stale until a command changed it is discovered") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const bool looks = std::holds_alternative<ListJob>(job.operation);
+    return looks ? FakeWorker::Behaviour(JobResult(Error{Errc::kAccessDenied, "no", {}, 0})) : FakeWorker::Behaviour();
+  };
+  discover();
+  system.add("NS::Item", {.id = "inside", .parent = "made-1"});
+  hold_a_run();
+  REQUIRE(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  REQUIRE(state_of("NS::Box", "made-1") == "stale");  // as the run has not ended
+  end_the_run();
+  CHECK(listed("NS::Item") == Strings{"inside"});
+}
+
+TEST_CASE_METHOD(ContentsFixture,
+                 "what left with what it lay in, and a command has made again, is told as there once") {
+  system.names_are_ids = true;
+  system.page = 1;
+  system.add("NS::Box", {.id = "b", .properties = R"({"name":"b"})", .uid = "u-b"});
+  for (const auto* name : {"first", "inside"}) {
+    system.add("NS::Item", {.id = name, .properties = box(name)["properties"].dump(), .parent = "b"});
+  }
+  start_discovered();
+  system.thing("NS::Box", "b").uid = "u-new";
+  bool held = false;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (held || job.type != "NS::Item" || !std::holds_alternative<ListJob>(job.operation)) return {};
+    held = true;
+    return FakeWorker::Hold{};
+  };
+  events();
+  api("discover");
+  wait_until([&] { return held; });
+  settle();
+  REQUIRE(state_of("NS::Item", "inside") == "vanished");
+  system.remove("NS::Item", "inside");
+  REQUIRE(apply(stack({box("b"), item("inside", "b")}))["state"] == "complete");
+  REQUIRE(state_of("NS::Item", "inside") == "present");
+  end_the_run();
+  CHECK(state_of("NS::Item", "inside") == "present");
+  const auto told = resource_events();
+  CHECK(std::ranges::count(told, "created:inside") == 1);
+  CHECK(std::ranges::count(told, "discovered:inside") == 0);
+}

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "coordinator/event_log.h"
 #include "support/coordinator_fixture.h"
 #include "support/failing_store.h"
 
@@ -242,6 +243,7 @@ TEST_CASE_METHOD(RunsFixture, "several runs that did not end are made one, and e
   const auto first = api("discover");
   const auto second = api("discover");
   advance(Millis(500));
+  const auto stopped = rfc3339(clock.wall());
   restart();
   let_go();
   finish_runs();
@@ -252,6 +254,7 @@ TEST_CASE_METHOD(RunsFixture, "several runs that did not end are made one, and e
     for (const auto* key : {"trigger", "started_at", "finished_at", "duration_ms", "scans", "problems"}) {
       CHECK(report.contains(key));
     }
+    CHECK(report["finished_at"] >= stopped);
   }
   CHECK(runs_in("running") + runs_in("queued") == 0);
 }
@@ -517,11 +520,18 @@ TEST_CASE_METHOD(RunsFixture, "a coordinator whose store cannot be written from 
 TEST_CASE_METHOD(RunsFixture, "a coordinator that is asked to stop leaves nothing behind that was decided") {
   start_discovered();
   system.add("NS::Box", {.id = "last"});
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (job.type == "NS::Item" && std::holds_alternative<ListJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  events();
   api("discover");
   wait_until([&] { return state_of("NS::Box", "last") != "absent"; });
   coordinator->stop();
   crash();
   CHECK(state_of("NS::Box", "last") == "present");
+  settle();
+  CHECK(resource_events() == Strings{"discovered:last"});
 }
 
 TEST_CASE_METHOD(RunsFixture, "targets are inspected as there is room, however many wait") {
