@@ -282,6 +282,35 @@ TEST_CASE_METHOD(StoreFixture, "a row that is released says nothing of the stack
   CHECK_FALSE(store().claim(row).value());
 }
 
+TEST_CASE_METHOD(StoreFixture, "a stack's resources are shown with what is declared and what is there") {
+  const auto parent = insert(schemas, "s");
+  const auto row = insert(tables, "a", R"({"n":1})", 3, parent, "uid");
+  store().manage(row, {"shop", "name", R"({"declared":1})"}).value();
+  store().set_drifted(row, true).value();
+  store().manage(parent, {"other", "name", "{}"}).value();
+  int shown = 0;
+  store()
+      .of_stack("shop", {},
+                [&](const ManagedView& view) {
+                  ++shown;
+                  CHECK(view.row == row);
+                  CHECK(view.target == "t");
+                  CHECK(view.type == "PG::Table");
+                  CHECK(view.native_id == "a");
+                  CHECK(view.uid == "uid");
+                  CHECK(view.name == "name");
+                  CHECK(view.state == ResourceState::kPresent);
+                  CHECK(view.drifted);
+                  CHECK(view.properties == R"({"n":1})");
+                  CHECK(view.declared == R"({"declared":1})");
+                  CHECK(view.content == hash128(R"({"n":1})"));
+                  CHECK(view.parent == parent);
+                  CHECK(view.changed_at == at(3));
+                })
+      .value();
+  CHECK(shown == 1);
+}
+
 TEST_CASE_METHOD(StoreFixture, "a renamed row keeps its id and is found under its new name") {
   const auto parent = insert(schemas, "s");
   const auto row = insert(tables, "old", R"({"x":1})", 1);

@@ -327,6 +327,16 @@ TEST_CASE("resource ids are ULIDs of first sight, fleet and row") {
   CHECK(fleet_mark(FleetId("a")) != fleet_mark(FleetId("b")));
 }
 
+TEST_CASE("the ids of two fleets differ, whatever they are given and when") {
+  const auto first_id = [](std::uint64_t seed) {
+    FakeClock clock;
+    SeededRandom random(seed);
+    const auto store = std::move(open_sqlite_store(":memory:", clock, random).value());
+    return store->one(put(*store, make_scan(*store), "a")).value().value().id;
+  };
+  CHECK(first_id(1) != first_id(2));
+}
+
 TEST_CASE("hashes and names") {
   CHECK(hex(hash128("")) == "99aa06d3014798d86001c324468d497f");  // XXH3-128 of nothing, as its authors publish it
   CHECK(hash128("a") != hash128("b"));
