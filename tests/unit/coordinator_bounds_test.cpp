@@ -134,3 +134,31 @@ TEST_CASE_METHOD(CommandsFixture, "what a worker says that its target bears hold
     CHECK(asked[i] - asked[0] >= Millis(500) * (i - 1) - Millis(1));
   }
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what nobody wants an answer to is not done") {
+  start_discovered();
+  const auto runs = store->runs({}, 10).value().size();
+  user->publish({Subjects(config.prefix).api("discover"), {}, R"({"api":1})", {}}).value();
+  finish_runs();
+  CHECK(store->runs({}, 10).value().size() == runs);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "of late results whose other parts do not come no more than some are kept") {
+  start_discovered();
+  const auto late = [&](const std::string& token, const std::vector<std::uint32_t>& which) {
+    Job job;
+    job.fleet = store->fleet();
+    job.id = JobId("no-such-job");
+    job.token = Token(token);
+    worker().send_late_parts(job, MutationResult{}, which);
+    settle();
+  };
+  late("whole", {0, 1});
+  REQUIRE(worker().acks.size() == 1);
+  CHECK(worker().acks.back().verdict == Verdict::kRefused);
+  late("first", {0});
+  for (int i = 0; i < 300; ++i) late("other" + std::to_string(i), {0});
+  late("first", {1});
+  REQUIRE(worker().acks.size() == 2);
+  CHECK(worker().acks.back().verdict == Verdict::kLater);
+}

@@ -103,7 +103,9 @@ TEST_CASE_METHOD(JudgingFixture, "of a type that cannot be read, what is listed 
   }
   SECTION("not listed any more") {
     system.thing("NS::Box", "a").id = "z";
-    CHECK(discover()["state"] == "complete");
+    const auto report = discover();
+    CHECK(report["state"] == "complete");
+    CHECK(scan_of(report, "NS::Box")["renamed"] == 1);
     CHECK(row("NS::Box", "z").id == before);
     CHECK(resource_events() == Strings{"renamed:z"});
   }
@@ -126,6 +128,29 @@ TEST_CASE_METHOD(JudgingFixture, "another id of what the filters leave out in th
   CHECK(listed("NS::Box") == Strings{"b", "z"});
   CHECK(row("NS::Box", "z").id != before);
   CHECK(resource_events() == Strings{"discovered:z", "filtered:a"});
+}
+
+TEST_CASE_METHOD(JudgingFixture,
+                 "what nobody manages is gone at once, also where its type may take to show what is made") {
+  manifest.types[0].settle = std::chrono::minutes(10);
+  start_discovered();
+  system.remove("NS::Box", "b");
+  CHECK(discover()["state"] == "complete");
+  CHECK(state_of("NS::Box", "b") == "vanished");
+}
+
+TEST_CASE_METHOD(JudgingFixture,
+                 "what outlived the last object that things of its type lay in is judged all the same") {
+  manifest = make_manifest({{"NS::Box", ""}, {"NS::Item", "NS::Box"}});
+  manifest.types[1].contained = false;
+  system.add("NS::Item", {.id = "there", .parent = "a"});
+  system.add("NS::Item", {.id = "gone", .parent = "b"});
+  start_discovered();
+  system.things["NS::Box"].clear();
+  system.remove("NS::Item", "gone");
+  CHECK(discover()["state"] == "complete");
+  CHECK(state_of("NS::Item", "there") == "present");
+  CHECK(state_of("NS::Item", "gone") == "vanished");
 }
 
 TEST_CASE_METHOD(JudgingFixture, "objects that come while others go are not taken for those") {

@@ -136,3 +136,33 @@ TEST_CASE_METHOD(CommandsFixture, "what is declared of a type that is not discov
   CHECK(discover()["state"] == "complete");
   CHECK(state_of("NS::Box", "made-1") == "present");
 }
+
+TEST_CASE_METHOD(ReportsFixture, "a run does not wait for workers of a target that it is done with") {
+  add_target("u").pool = "far";
+  auto& far = *workers.emplace_back(std::make_unique<FakeWorker>(broker, clock, "far", manifest, system));
+  far.announcement.pool = "far";
+  far.announce();
+  start_discovered();
+  far.on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<ListJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  const auto asked = api("discover");
+  advance(Millis(1000));
+  remove_worker("w1");
+  advance(Millis(5000));
+  const auto report = run(asked["run"]);
+  REQUIRE(report["state"] == "running");
+  CHECK_FALSE(report.contains("waiting"));
+}
+
+TEST_CASE_METHOD(ReportsFixture, "an inspection that is not answered for half a minute is done without") {
+  config.limits.job_deadline = Millis(250'000);
+  start_discovered();
+  answer<InspectJob>(FakeWorker::Hold{});
+  const auto began = clock.now();
+  const auto report = discover();
+  CHECK(clock.now() - began < Millis(40'000));
+  CHECK(report["problems"].at(0)["code"] == "TIMEOUT");
+  CHECK(scan_of(report, "NS::Box")["complete"] == true);
+}

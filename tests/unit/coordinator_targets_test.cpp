@@ -109,6 +109,24 @@ TEST_CASE_METHOD(TargetsFixture, "a target of a file stays while something of an
   CHECK(target_state() == "removed");
 }
 
+TEST_CASE_METHOD(TargetsFixture, "a target of a file leaves though much is managed elsewhere, and that is told once") {
+  start_discovered();
+  REQUIRE(apply(file())["state"] == "complete");
+  const Json other{{"stacks", {{{"stack", "other"}, {"resources", {box("x")}}}}}, {"mode", "reconcile"}};
+  REQUIRE(apply(other)["state"] == "complete");
+  events();
+  auto gone = file();
+  gone["mode"] = "destroy";
+  REQUIRE(apply(gone)["state"] == "complete");
+  settle();
+  CHECK(target_state() == "removed");
+  gone["stacks"][0]["stack"] = "other";
+  REQUIRE(apply(gone)["state"] == "complete");
+  advance(Millis(500));
+  CHECK(count() == 0);
+  CHECK(events("target.changed").size() == 1);
+}
+
 namespace {
 
 /// A run over the target `new` that is under way: its listing has been asked for, and not answered.
