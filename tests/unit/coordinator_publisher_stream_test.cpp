@@ -207,6 +207,17 @@ TEST_CASE_METHOD(PublisherFixture, "a stream that refuses after a long time has 
   CHECK(pump().at(0) == sent);
 }
 
+TEST_CASE_METHOD(PublisherFixture, "a stream that was there and cannot be made again is done without at once") {
+  stream_is_there();
+  emit("a.a");
+  const auto sent = pump().at(0);
+  answer(sent.reply.substr(std::string("_INBOX_x.").size()), "", true);
+  clock.advance(std::chrono::seconds(2));
+  CHECK(pump().empty());
+  answer("stream", R"({"error":{"code":500,"err_code":10047,"description":"insufficient storage"}})");
+  CHECK(pump().at(0).subject == "muster.event.NS.a.a");
+}
+
 TEST_CASE_METHOD(PublisherFixture, "where there is no stream it is looked for twice a minute, answered or not") {
   no_stream();
   const auto asked = requests.size();
