@@ -315,6 +315,16 @@ TEST_CASE_METHOD(IdentityFixture, "another system behind the target: nothing van
   CHECK(state_of("NS::Box", "a") == "vanished");
 }
 
+TEST_CASE_METHOD(IdentityFixture, "a target whose plugin does not say which system it is stays the one that it was") {
+  start_discovered();
+  system.inspection.system.clear();
+  CHECK(discover()["state"] == "complete");
+  CHECK(target_state() == "active");
+  system.inspection.system = "system-2";
+  CHECK(discover()["state"] == "partial");
+  CHECK(target_state() == "changed");
+}
+
 TEST_CASE_METHOD(IdentityFixture, "another configuration of the target: nothing vanishes until it is accepted") {
   start_discovered();
   crash();
