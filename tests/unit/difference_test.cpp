@@ -109,6 +109,8 @@ TEST_CASE("a value and a list of it are not the same") {
   CHECK(patch("{}", R"({"a":"x"})", R"({"a":["x"]})") == whole(R"(["x"])"));
   CHECK(patch("{}", R"({"a":["x"]})", R"({"a":"x"})") == whole(R"("x")"));
   CHECK(patch("{}", R"({"a":1})", R"({"a":[2]})") == whole("[2]"));
+  CHECK(patch("{}", R"({"a":null})", R"({"a":[2]})") == whole("[2]"));
+  CHECK(merge_declared(rules("{}"), {{"a", "x"}}, {{"a", {"y"}}}) == Json{{"a", {"y"}}});
 }
 
 TEST_CASE("create-only properties are named, also deep down") {

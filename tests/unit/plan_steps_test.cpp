@@ -32,3 +32,26 @@ TEST_CASE("a value that an example stands for is not told as unchecked") {
   REQUIRE(result.unchecked.size() == 1);  // no example has an `oid`
   CHECK(result.unchecked[0].resource == "owner");
 }
+
+TEST_CASE("what is declared with an id is adopted by it, on one target of a system") {
+  World world;
+  world.add_type("PG::Plain", R"({"type":"object"})");
+  world.targets["twin"] = "PG";
+  world.others = {{"main", {"twin"}}, {"twin", {"main"}}};
+  world.add("PG::Plain", "plain-1", {{"size", 1}});
+  auto wanted = role("a", {{"size", 1}});
+  wanted.type = "PG::Plain";
+  wanted.native_id = "plain-1";
+  const auto planned = [&] { return make_plan({"shop", {wanted}}, ApplyMode::kReconcile, world); };
+  CHECK(actions(planned().plan) == Strings{"adopt a"});
+  SECTION("unless the other one has it") {
+    auto& other = world.manage(world.add("PG::Plain", "plain-1", {{"size", 1}}), wanted, "store");
+    other.target = "twin";
+    REQUIRE(messages(planned()).size() == 1);
+    CHECK_THAT(messages(planned())[0], Contains("plain-1 is resource a of stack store already, on target twin"));
+  }
+  SECTION("and made where it is not there") {
+    wanted.native_id = "plain-2";
+    CHECK(actions(planned().plan) == Strings{"create a"});
+  }
+}
