@@ -173,16 +173,25 @@ TEST_CASE_METHOD(CommandsFixture, "what cannot be replaced is not laid to what s
     return JobResult(Error{Errc::kConflict, "it is used", {}, 0});
   };
   used["properties"]["kind"] = "y";
-  auto second_half = false;
+  std::vector<Json> ours{used, linked("b", "a")};
   SECTION("deleted first") {}
-  SECTION("deleted last") {
-    second_half = true;
+  SECTION("deleted last, when there is another already") {
     used["properties"]["name"] = "a2";
     used["replace"] = "create-first";
+    ours = {used};
   }
-  const auto failed = apply(both({used, linked("b", "a")}, {theirs}));
+  const auto failed = apply(both(ours, {theirs}));
   CHECK(result_of(failed, "a") == "failed CONFLICT");
   CHECK_THAT(message_of(failed, "a"), Contains("it is used") && !Contains("--exclude"));
-  if (!second_half) return;
-  CHECK(thing("b")["link"] == thing("a2")["id"]);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is declared on another target is made where nothing is to be deleted, too") {
+  add_target("t2");
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  auto moved = box("a2");
+  moved["name"] = "a";
+  moved["target"] = "t2";
+  CHECK(apply(stack({moved}, "patch"))["state"] == "complete");
+  CHECK(count() == 2);
 }
