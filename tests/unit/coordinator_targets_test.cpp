@@ -359,3 +359,36 @@ TEST_CASE_METHOD(TargetsFixture, "other filters alone are a change of a target")
   CHECK(store->target("new").value()->filters.size() == 1);
   CHECK(plan(request)["nothing"] == true);
 }
+
+TEST_CASE_METHOD(TargetsFixture, "a target leaves with what stood on it, though a coordinator dies meanwhile") {
+  start_discovered();
+  auto request = file();
+  REQUIRE(apply(request)["state"] == "complete");
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  request["mode"] = "destroy";
+  const auto id = begin(request);
+  advance(Millis(500));
+  restart();
+  worker().on_go = {};
+  worker().release();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(target_state() == "removed");
+}
+
+TEST_CASE_METHOD(TargetsFixture, "a target does not get the name of one that was there before") {
+  start_discovered();
+  auto request = file();
+  REQUIRE(apply(request)["state"] == "complete");
+  request["mode"] = "destroy";
+  REQUIRE(apply(request)["state"] == "complete");
+  REQUIRE(target_state() == "removed");
+  auto other = file("store");
+  other["targets"][0]["name"] = "other";
+  other["stacks"][0]["resources"][0]["target"] = "other";
+  REQUIRE(apply(other)["state"] == "complete");
+  auto renamed = file("store");
+  renamed["targets"][0]["renamed_from"] = "other";
+  const auto mistakes = plan(renamed)["mistakes"];
+  REQUIRE(mistakes.size() == 1);
+  CHECK_THAT(mistakes[0]["message"].get<std::string>(), Contains("take another name"));
+}
