@@ -473,7 +473,6 @@ void Execution::take_back_unsent() {
     const bool looks_back = phase == Phase::kSettling || phase == Phase::kConverging || phase == Phase::kFinding ||
                             phase == Phase::kPolling;
     if (looks_back || work->op.uncertain || work->job.empty() || !s_.dispatcher.take_back(work->job)) continue;
-    jobs_.erase(work->job);
     if (phase == Phase::kEmptying) end_write_of_content(*work);
     taken.push_back(index);
   }
