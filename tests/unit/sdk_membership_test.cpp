@@ -66,7 +66,53 @@ TEST_CASE("a worker that may not subscribe to all it has to hear says so, and do
     if (!started) CHECK(start.error().code == Errc::kDisconnected);
     CHECK(bus.published == (started ? 1 : 0));
   }
-  CHECK(taken == 3 + 1 + 9 + 1);  // what is for it or for all, answers, $SRV; and the one that started
+  REQUIRE(taken == 3 + 1 + 9 + 1);  // what is for it or for all, answers, $SRV; and the one that started
+}
+
+TEST_CASE("a worker that may not join the others of its pool asks again") {
+  const ThingsPlugin plugin;
+  FakeClock clock;
+  SeededRandom random{1};
+  MemoryBroker broker(clock, random);
+  muster::testing::ManualExecutor executor;
+  const auto connection = broker.connect("worker"), coordinator = broker.connect("coordinator");
+  coordinator->subscribe("muster.announce.>").value();
+  RefusingBus bus(*connection, 3 + 1 + 9);
+  WorkerCore core({.subjects = Subjects("muster"),
+                   .id = WorkerId("w1"),
+                   .host = "host",
+                   .started = clock.wall(),
+                   .secrets = {},
+                   .journal = {},
+                   .clock = &clock},
+                  plugin, bus, random, executor, std::make_shared<spdlog::logger>("test"));
+  core.start(clock.now()).value();
+  std::vector<Message> batch;
+  coordinator->receive(batch, 10);
+  REQUIRE(batch.size() == 1);
+  const AnnouncementReply accepted{
+      .fleet = FleetId("fleet"), .coordinator = CoordinatorId("c1"), .rejected = {}, .features = {}};
+  coordinator->publish({std::string(batch[0].reply), {}, encode(accepted), {}}).value();
+  batch.clear();
+  bus.receive(batch, 10);
+  REQUIRE(batch.size() == 1);
+  core.handle(batch[0], clock.now());
+  CHECK(core.state() == State::kAnnouncing);
+  CHECK(core.next_due() == clock.now() + Millis{1000});
+}
+
+TEST_CASE("a worker that is accepted again is in its pool once, and one that drains is not again") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin, 16);
+  worker.start_accepted();
+  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
+  worker.advance(Millis{251});
+  worker.accept();
+  for (int i = 0; i < 16; ++i) worker.send_to_pool(worker.job("t" + std::to_string(i)));
+  CHECK(worker.submitted().size() == 16);
+  worker.control(Drain{});
+  worker.accept();
+  CHECK(worker.core().state() == State::kDraining);
 }
 
 TEST_CASE("a worker announces itself until it is answered, then joins and beats") {
@@ -157,6 +203,76 @@ TEST_CASE("an active worker that is rejected leaves the group, and comes back wh
   worker.accept();
   worker.send_to_pool(worker.job("b"));
   CHECK(worker.submitted().size() == 1);
+}
+
+TEST_CASE("who leaves the group gets none of its jobs any more") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
+  worker.advance(Millis{251});
+  SECTION("rejected for the time being") {
+    worker.reject({.code = "LIMIT", .message = "too many workers"});
+  }
+  SECTION("rejected for good") {
+    worker.reject({.code = "PROTOCOL", .message = "speak version 2", .final = true});
+  }
+  SECTION("drained") {
+    worker.control(Drain{});
+    worker.advance(Millis{251});
+  }
+  const auto other = worker.broker().connect("other");
+  other->subscribe(worker.subjects().job("TH", "default"), kWorkersGroup).value();
+  for (int i = 0; i < 16; ++i) worker.send_to_pool(worker.job("t" + std::to_string(i)));
+  std::vector<Message> got;
+  CHECK(other->receive(got, 100) == 16);
+}
+
+TEST_CASE("a worker that is rejected says that it has its jobs until they are done, and then nothing") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("a"));
+  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
+  worker.advance(Millis{251});
+  worker.reject({.code = "LIMIT", .message = "too many workers"});
+  worker.heard().clear();
+  worker.advance(Millis{3000});
+  REQUIRE(worker.heartbeats().size() >= 3);
+  CHECK(worker.heartbeats().back().running.size() == 1);
+  worker.run_one();
+  CHECK(worker.count<JobResult>("a") == 1);
+  worker.advance(Millis{1000});
+  worker.heard().clear();
+  worker.advance(Millis{2000});
+  CHECK(worker.heartbeats().empty());
+  CHECK(worker.core().next_due() > worker.now());
+}
+
+TEST_CASE("to be told to drain once more keeps no worker") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.control(Drain{});
+  worker.advance(Millis{200});
+  worker.control(Drain{});
+  worker.advance(Millis{51});
+  CHECK(worker.core().state() == State::kDrained);
+}
+
+TEST_CASE("a worker whose announcement nobody hears takes that for no answer") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.coordinator_bus().disconnect();
+  worker.start();
+  worker.advance(Millis{1500});
+  CHECK(worker.core().counters().malformed == 0);
+  worker.coordinator_bus().reconnect();
+  worker.advance(Millis{1000});
+  REQUIRE(worker.announcements().size() == 1);
+  worker.send(worker.last_reply_of(worker.subjects().announce("TH")), "garbage");
+  CHECK(worker.core().counters().malformed == 1);
+  CHECK(worker.core().state() == State::kAnnouncing);
 }
 
 TEST_CASE("a roll call is answered by announcing again, spread over 250 ms, naming what runs") {
@@ -265,6 +381,7 @@ TEST_CASE("a drain with a limit stops what still runs and answers for it") {
   worker.core().drain(worker.now(), Millis{10'000});
   worker.advance(Millis{8500});
   REQUIRE(worker.core().state() == State::kDraining);
+  CHECK(worker.core().next_due() > worker.now());
   worker.complete_one(ListResult{});
   CHECK(worker.failed("obeys").code == Errc::kServiceUnavailable);
   worker.advance(Millis{1500});
@@ -285,6 +402,18 @@ TEST_CASE("a drain without a limit does not wait for a slot that is stuck") {
   worker.advance(Millis{1000});
   CHECK(worker.core().state() == State::kDrained);
   CHECK(worker.core().runs_plugin_code());
+}
+
+TEST_CASE("a worker that drains has drained also where its last job is stuck") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin, 1);
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("a"));
+  worker.control(Drain{});
+  worker.control(Cancel{{JobId("job-a"), Token("a")}});
+  worker.advance(Millis{10'000});
+  CHECK(worker.failed("a").code == Errc::kTimeout);
+  CHECK(worker.core().state() == State::kDrained);
 }
 
 TEST_CASE("the manifest is sent to who asks for it by hash, in parts where it is large") {
