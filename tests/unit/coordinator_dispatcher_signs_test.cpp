@@ -162,6 +162,38 @@ TEST_CASE_METHOD(SignsFixture, "the outcome of a change counts in parts, too, an
   CHECK(std::get<MutationResult>(ended.result).native_id == "thing");
 }
 
+TEST_CASE_METHOD(SignsFixture, "who takes a change that another was told to begin is told to leave it") {
+  join("w1");
+  join("w2");
+  const auto job = dispatch(change()).job;
+  accept(job, "w1");
+  REQUIRE(told_to_go == 1);
+  answer(job, "w2", Busy{});
+  accept(job, "unknown");
+  CHECK(cancelled.empty());
+  accept(job, "w2");
+  REQUIRE(cancelled.size() == 1);
+  CHECK(cancelled[0].subject == subjects.worker_control("NS", WorkerId("w2")));
+  CHECK(cancelled[0].job == Running{job.id, job.token});
+  CHECK(told_to_go == 1);
+  CHECK(dispatcher.leases(job.id, job.token));
+}
+
+TEST_CASE_METHOD(SignsFixture, "each part of a result keeps its job with its worker") {
+  join("w1");
+  join("w2");
+  const auto job = dispatch().job;
+  const auto whole =
+      encode(JobReply{fleet, job.id, job.token, WorkerId("w1"), job.attempt, 1, JobResult(ListResult{})});
+  for (const std::uint32_t i : {0U, 1U}) {
+    answer(job, "w1", Part{i, 3, whole.substr(i * 4, 4)});
+    advance(Millis(2000));
+    CHECK(sent.empty());
+  }
+  answer(job, "w1", Part{2, 3, whole.substr(8)});
+  CHECK(outcome().attempts == 1);
+}
+
 TEST_CASE_METHOD(SignsFixture, "who sends a part of a result is not told to begin") {
   join("w1");
   const auto job = dispatch(change()).job;
