@@ -38,6 +38,7 @@ TEST_CASE("a job that takes longer is accepted within 100 ms") {
   worker.send_to_pool(worker.job("a"));
   worker.advance(Millis{100});
   REQUIRE(worker.count<Accepted>("a") == 1);
+  CHECK(worker.core().next_due() > worker.now());
   worker.advance(Millis{2000});
   worker.run_one();
   CHECK(worker.count<Accepted>("a") == 1);
@@ -191,6 +192,7 @@ TEST_CASE("the deadline stops a job, and it is answered TIMEOUT") {
   worker.send_to_pool(job);
   worker.advance(Millis{6000});
   CHECK(worker.count<JobResult>("a") == 0);
+  CHECK(worker.count<Accepted>("a") == 1);
   worker.complete_one(ListResult{});
   CHECK(worker.failed("a").code == Errc::kTimeout);
 }
