@@ -178,6 +178,7 @@ class Execution {
   void created(Work& work, const Item& item, TimePoint now);
   void updated(Work& work, const Item& item, TimePoint now);
   void gone(Work& work);
+  [[nodiscard]] bool take_new_id(Work& work);
   [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);
   static Error unconfirmed(const Work& work, const Error& why);
   void converge(Work& work, const nlohmann::json& there, TimePoint now);

@@ -256,3 +256,34 @@ TEST_CASE_METHOD(CommandsFixture, "what is not known yet is told of what is plan
   one["only"] = {"c"};
   CHECK(plan(one)["unchecked"].empty());
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what a run finds renamed while it waits for its turn is changed under its new id") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}}), box("b", {{"size", 1}})}));
+  for (auto& each : system.things["NS::Box"]) each.uid = "u-" + each.id;
+  discover();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  auto second = box("b", {{"size", 2}});
+  second["after"] = {"a"};
+  const bool deletes = GENERATE(false, true);
+  std::vector<Json> wanted{box("a", {{"size", 2}})};
+  if (!deletes) wanted.push_back(second);
+  const auto id = begin(stack(wanted));
+  advance(Millis(500));
+  const auto was = row("NS::Box", "made-2");
+  system.thing("NS::Box", "made-2").id = "renamed";
+  api("discover");
+  advance(Millis(1000));
+  REQUIRE(row("NS::Box", "renamed").id == was.id);
+  worker().on_go = {};
+  worker().release();
+  const auto ended = end_of(id);
+  CHECK(result_of(ended, "b") == "done");
+  if (deletes) {
+    CHECK(count() == 1);
+    CHECK(state_of("NS::Box", "renamed") == "vanished");
+  } else {
+    CHECK(thing("b")["size"] == 2);
+    CHECK(state_of("NS::Box", "renamed") == "present");
+  }
+}
