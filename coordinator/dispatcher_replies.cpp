@@ -178,8 +178,8 @@ void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects
     const auto lease = leases_.find(running.token.value);
     if (lease == leases_.end() || lease->second->id != running.job) {
       const auto waiting = jobs_.find(running.job);
-      if (waiting != jobs_.end() && waiting->second.spec.recovered && waiting->second.state == State::kDelayed &&
-          waiting->second.attempt == 0) {
+      const bool waits = waiting != jobs_.end() && waiting->second.attempt == 0;  // nobody else has it
+      if (waits && waiting->second.spec.recovered) {
         recover(waiting->second, heartbeat, running, now);
         continue;
       }

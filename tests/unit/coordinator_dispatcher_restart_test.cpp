@@ -97,6 +97,31 @@ TEST_CASE_METHOD(DispatcherFixture, "the deadline of what was asked for before a
   }
 }
 
+TEST_CASE_METHOD(DispatcherFixture,
+                 "what was begun before a restart stays with who has it, also when that is heard late") {
+  join("w1");
+  const auto other = dispatch().job;
+  accept(other, "w1");
+  auto job = change();
+  job.id = JobId("before");
+  job.recovered = true;
+  submit(job);
+  for (int i = 0; i < 5; ++i) {
+    heartbeat("w1", {{other.id, other.token}});
+    advance(Millis(1000));
+  }
+  REQUIRE(sent.empty());  // nobody has room for it
+  const Running begun{job.id, Token("first")};
+  join("w2");
+  heartbeat("w2", {begun});
+  CHECK(cancelled.empty());
+  CHECK(dispatcher.leases(begun.job, begun.token));
+  advance(Millis(1000));
+  CHECK(sent.empty());
+  answer({.fleet = fleet, .id = begun.job, .token = begun.token}, "w2", JobResult(MutationResult{}));
+  CHECK(std::holds_alternative<MutationResult>(outcome().result));
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "what was asked for before a restart may have begun, and is not taken back") {
   auto made = change();
   CHECK(dispatcher.take_back(submit(made)));
