@@ -510,6 +510,14 @@ TEST_CASE("$SRV shows the worker as a micro service") {
   CHECK(endpoint["data"]["malformed"] == 1);
   CHECK(ask("$SRV.PING.muster-things.other").is_null());
 
+  Job refused = worker.job("c");
+  refused.target.config = {R"({"x":null})", {{"/x", {{SecretPart::Kind::kEnv, std::string(10'000, 'X')}}}}};
+  worker.send_to_pool(refused);
+  worker.run_one();
+  const auto last = ask("$SRV.STATS.muster-things.w1")["endpoints"][0]["last_error"].get<std::string>();
+  CHECK_THAT(last, Catch::Contains("XXX"));
+  CHECK(last.size() <= 4096);
+
   for (const char* place : {"muster.result.TH", "muster.heartbeat.TH", "$JS.API.INFO"}) {
     worker.heard().clear();
     worker.send("$SRV.PING", "{}", place);

@@ -65,6 +65,30 @@ TEST_CASE("secrets of declared properties are filled in where the worker runs, a
   for (const auto& [token, file] : disk->files) CHECK(file.reply->find("c4nary") == std::string::npos);
 }
 
+TEST_CASE("what a change was given leaves its worker with no word of the plugin's health") {
+  const Canary secret;
+  ChangingPlugin plugin;
+  std::string kept;
+  plugin.answer = [&](JobContext&) -> Result<Mutation> {
+    kept = plugin.created.properties.at("password").get<std::string>();
+    return Mutation(Resource{"x", Properties{{"n", 1}}, "uid"});
+  };
+  plugin.health([&](Context&) -> Result<void> {
+    if (kept.empty()) return {};
+    return unavailable("refused: " + kept);
+  });
+  WorkerHarness worker(plugin, 2, secret.policy, std::make_shared<MemoryJournal>(std::make_shared<MemoryDisk>()));
+  worker.start_accepted();
+  worker.run_life();
+  begin(worker, "a", CreateJob{"key", secret.document, {}});
+  worker.run_one();
+  REQUIRE(kept == Canary::kValue);
+  worker.advance(Millis{10'000});
+  worker.run_life();
+  CHECK(worker.heartbeats().back().health == "refused: ***");
+  for (const auto& message : worker.heard()) CHECK(message.data.find("c4nary") == std::string::npos);
+}
+
 TEST_CASE("a secret that may not be used keeps a change from being begun") {
   const Canary secret;
   ChangingPlugin plugin;

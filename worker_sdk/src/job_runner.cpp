@@ -118,6 +118,12 @@ std::string known_of(const Job& job) {
   return {};
 }
 
+Result<ResolvedDocument> resolve_references(const Document& document, const SecretPolicy& policy) {
+  auto resolved = resolve(document, policy);
+  if (!resolved) shorten_message(resolved.error().message);  // it names a reference, of any length
+  return resolved;
+}
+
 }  // namespace
 
 JobReply reply_of(const Job& job, const WorkerId& worker, const Outcome& outcome) {
@@ -195,11 +201,8 @@ Result<JobRunner::Filled> JobRunner::fill(const Job& job, const Redactor& redact
   Filled filled{job, redactor};
   Document* document = document_of(filled.job.operation);
   if (document == nullptr) return filled;
-  auto resolved = resolve(*document, secrets_);
-  if (!resolved) {
-    shorten_message(resolved.error().message);  // it names a reference, of any length
-    return std::move(resolved.error());
-  }
+  auto resolved = resolve_references(*document, secrets_);
+  if (!resolved) return std::move(resolved.error());
   if (document->secrets.empty()) return filled;
   if (!std::all_of(resolved->secrets.begin(), resolved->secrets.end(), valid_utf8)) {
     return invalid_request("a secret of the declared properties is not UTF-8");
@@ -228,7 +231,7 @@ Result<std::shared_ptr<const JobRunner::Config>> JobRunner::config_of(const Targ
     const bool fresh = found != cache_.end() && found->second.expires > now;
     if (fresh && found->second.document == target.config) return found->second.config;
   }
-  auto resolved = resolve(target.config, secrets_);  // outside the lock: it may read files
+  auto resolved = resolve_references(target.config, secrets_);  // outside the lock: it may read files
   if (!resolved) return std::move(resolved.error());
   Redactor redactor(resolved->secrets);
   redactor.add(credentials_);
