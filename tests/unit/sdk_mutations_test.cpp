@@ -255,14 +255,17 @@ TEST_CASE("a worker takes over what others leave while it runs, until it drains"
   job.fleet = FleetId("another");
   const JobReply left{job.fleet, job.id, job.token, WorkerId("w0"), 1, 1, JobResult(not_found())};
   disk->files[job.token] = {nullptr, encode(left)};
-  disk->files[Token("c")] = {nullptr, "not understood"};
+  auto strange = left;
+  strange.token = Token("z");  // which is no name of the file
+  const auto not_understood = GENERATE_COPY(Bytes("garbage"), encode(strange));
+  disk->files[Token("c")] = {nullptr, not_understood};
   worker.advance(Millis{31'000});
   REQUIRE(worker.resent().size() == 1);
   CHECK(decode<JobReply>(worker.resent().front().data).value() == left);
   CHECK(disk->files.size() == 2);
   worker.acknowledge(worker.resent().back().subject, ack("b", Verdict::kRefused));
   REQUIRE(disk->files.size() == 1);
-  CHECK(disk->files.begin()->second.reply == "not understood");  // another worker may do better
+  CHECK(disk->files.begin()->second.reply == not_understood);  // another worker may do better
 
   worker.send_to_pool(worker.job("slow"));
   worker.core().drain(worker.now(), std::nullopt);
