@@ -169,6 +169,17 @@ void Execution::end_write(Work& work) {
   if (std::exchange(work.writing, false)) s_.writes.end(work.scan, work.op.native_id);
 }
 
+/// A run may have found it under another id since it was planned: what is under the old one says nothing of it.
+bool Execution::take_new_id(Work& work) {
+  const auto row = must(s_.store.one(work.step.row));
+  if (!row || row->native_id == work.op.native_id) return false;
+  const bool writing = work.writing;
+  end_write(work);
+  work.op.native_id = row->native_id;
+  if (writing) begin_write(work);
+  return true;
+}
+
 Priority Execution::priority_of(const Work& work) {
   return work.phase() == Phase::kPolling ? Priority::kStatus : Priority::kCommand;
 }

@@ -113,6 +113,7 @@ class Execution {
   [[nodiscard]] std::string waiting() const;
   void begin_write(Work& work);
   void end_write(Work& work);
+  [[nodiscard]] bool take_new_id(Work& work);
 
   // execution_names.cpp: who has a name, when another takes it
   void each_named(const std::string& stack, const std::string& name,
@@ -178,7 +179,6 @@ class Execution {
   void created(Work& work, const Item& item, TimePoint now);
   void updated(Work& work, const Item& item, TimePoint now);
   void gone(Work& work);
-  [[nodiscard]] bool take_new_id(Work& work);
   [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);
   static Error unconfirmed(const Work& work, const Error& why);
   void converge(Work& work, const nlohmann::json& there, TimePoint now);

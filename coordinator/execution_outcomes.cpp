@@ -175,17 +175,6 @@ void Execution::gone(Work& work) {
   fail(work, {Errc::kNotFound, "it is gone: apply again, and it is made anew", {}, 0});
 }
 
-/// A run may have found it under another id since it was planned: what is under the old one says nothing of it.
-bool Execution::take_new_id(Work& work) {
-  const auto row = must(s_.store.one(work.step.row));
-  if (!row || row->native_id == work.op.native_id) return false;
-  const bool writing = work.writing;
-  end_write(work);
-  work.op.native_id = row->native_id;
-  if (writing) begin_write(work);
-  return true;
-}
-
 void Execution::take_reading(Work& work, const ReadItem& answer, TimePoint now) {
   if (take_new_id(work)) return go_on(work, Phase::kReading, now);
   const bool deletes = work.change() == Work::Change::kDelete;
