@@ -1,9 +1,11 @@
 // The verb that writes a nats-server's users.
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
 #include <spdlog/fmt/fmt.h>
 
@@ -60,9 +62,24 @@ Result<std::string> key_of(const fs::path& seed_file) {
   return key;
 }
 
+/// As a shell and systemd read it in a file of variables: in quotes only where it needs them, which others would keep.
+std::string quoted(const std::string& text) {
+  constexpr std::string_view kPlain = "/._-+:@%,";
+  const bool plain = std::ranges::all_of(text, [&](unsigned char c) {
+    return std::isalnum(c) != 0 || c >= 0x80 || kPlain.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '$' || c == '`') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
 /// What a process of the user wants in its environment.
 std::string environment_of(const BusUser& user, const fs::path& seed_file, const std::string& prefix) {
-  return fmt::format("MUSTER_NATS_NKEY_SEED={}\nMUSTER_NATS_INBOX={}\nMUSTER_PREFIX={}\n", seed_file.string(),
+  return fmt::format("MUSTER_NATS_NKEY_SEED={}\nMUSTER_NATS_INBOX={}\nMUSTER_PREFIX={}\n", quoted(seed_file.string()),
                      user.inbox, prefix);
 }
 

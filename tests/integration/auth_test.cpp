@@ -421,6 +421,21 @@ TEST_CASE("nats-conf: the same users again with the same keys, one more, and wha
   CHECK(users.make(all).status == 1);
 }
 
+TEST_CASE("a shell reads what nats-conf writes for a process, whatever the directory is called") {
+  const Scratch scratch;
+  for (const std::string name : {"plain", "with a space", "a\"b", "a$HOME", "a\\b`c", "it's; here", "\u00e9"}) {
+    INFO(name);
+    const Users users(scratch.path / name);
+    REQUIRE(users.answer.status == 0);
+    const auto said = scratch.path / name / "said";
+    const auto read = ". \"$0\" && printf %s \"$MUSTER_NATS_NKEY_SEED\"";
+    const auto shell =
+        muster::test::spawn({{"/bin/sh", "-c", read, users.auth() / "operator.env"}, {}, said, "/dev/null"});
+    CHECK(muster::test::wait_for(shell) == 0);
+    CHECK(slurp(said) == users.seed("operator"));
+  }
+}
+
 TEST_CASE("what nats-conf writes starts a server, and lets nobody in without a key") {
   const Scratch scratch;
   const Users users(scratch.path);
