@@ -24,6 +24,17 @@ struct AdmissionFixture : CoordinatorFixture {
     CHECK(worker.answers[0].fleet == store->fleet());
     return *worker.answers[0].rejected;
   }
+  /// The subject on which the coordinator waits for the manifest of `worker`, which does not answer itself.
+  std::string where_manifest_goes(test::FakeWorker& worker) {
+    worker.alive = false;
+    const auto hears = broker.connect("hears");
+    hears->subscribe(Subjects(config.prefix).worker_control("NS", worker.announcement.worker)).value();
+    settle();
+    std::vector<Message> heard;
+    hears->receive(heard, 10);
+    REQUIRE(heard.size() == 1);
+    return std::string(heard[0].reply);
+  }
   Json worker_states() {
     auto states = Json::object();
     const auto answer = api("workers");
@@ -81,14 +92,7 @@ TEST_CASE_METHOD(AdmissionFixture, "a manifest may come in parts") {
 TEST_CASE_METHOD(AdmissionFixture, "parts that make no manifest do no harm, and it is asked for again") {
   start();
   auto& worker = add_worker("w1");
-  worker.alive = false;
-  const auto hears = broker.connect("hears");
-  hears->subscribe(Subjects(config.prefix).worker_control("NS", worker.announcement.worker)).value();
-  settle();
-  std::vector<Message> heard;
-  hears->receive(heard, 10);
-  REQUIRE(heard.size() == 1);
-  const std::string reply(heard[0].reply);
+  const auto reply = where_manifest_goes(worker);
   Job asked;
   asked.fleet = store->fleet();
   asked.token = Token(reply.substr(reply.rfind('.') + 1));
@@ -208,14 +212,7 @@ TEST_CASE_METHOD(AdmissionFixture, "a known manifest lets nobody of another name
 TEST_CASE_METHOD(AdmissionFixture, "what comes for a manifest that is there already does no harm") {
   start();
   auto& worker = add_worker("w1");
-  worker.alive = false;
-  const auto hears = broker.connect("hears");
-  hears->subscribe(Subjects(config.prefix).worker_control("NS", worker.announcement.worker)).value();
-  settle();
-  std::vector<Message> heard;
-  hears->receive(heard, 10);
-  REQUIRE(heard.size() == 1);
-  const std::string reply(heard[0].reply);
+  const auto reply = where_manifest_goes(worker);
   Job asked;
   asked.fleet = store->fleet();
   asked.token = Token(reply.substr(reply.rfind('.') + 1));
