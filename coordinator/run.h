@@ -146,7 +146,10 @@ class Run {
   void queue_children(Scan& scan, RowId row);
   /// Label of the item that is being observed; its properties are parsed at most once, for filters and label together.
   std::string label_of(const TargetRun& target, const Scan& scan, std::string_view text, std::string_view native_id);
-  Result<bool> keeps(const TargetRun& target, const Scan& scan, std::string_view text);
+  /// What was seen, in canonical form: as it came, or `made`. Nothing: it is no JSON object, which is told.
+  std::optional<std::string_view> canonical_of(TargetRun& target, Scan& scan, const Item& item, JsonText& made);
+  /// What the filters say. Nothing: they cannot judge it, which is told.
+  std::optional<bool> keeps(TargetRun& target, Scan& scan, const std::string& native_id, std::string_view text);
   Result<void> parse(std::string_view text);
 
   // run_judge.cpp: what was renamed, what is missing
@@ -170,6 +173,8 @@ class Run {
   enum class OldId : std::uint8_t { kGone, kThere };
   void resolve(TargetRun& target, Scan& scan, RowId row, OldId old);
   void rename(TargetRun& target, Scan& scan, RowId row, const Deferred& deferred);
+  /// Rows of circle_of() as they were seen under their new ids.
+  void rename_circle(TargetRun& target, Scan& scan, const std::vector<RowId>& rows);
   /// What waited is no other name of anything: it is new, unless the filters leave it out.
   void observe_waiting(TargetRun& target, Scan& scan, const Deferred& deferred);
   void leave(TargetRun& target, RowId row, ResourceState state, std::string_view reason);

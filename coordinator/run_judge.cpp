@@ -227,6 +227,28 @@ void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& defer
   if (old->managed) s_.drift.judge(must(s_.store.one(row)).value());
 }
 
+void Run::rename_circle(TargetRun& target, Scan& scan, const std::vector<RowId>& rows) {
+  std::vector<Deferred> seen;
+  for (const auto row : rows) seen.push_back(std::move(scan.successors.take(row).front()));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = rows[(i + 1) % rows.size()];
+    auto& item = seen[i].item;
+    parsed_ = {};
+    JsonText made;
+    const auto text = canonical_of(target, scan, item, made);
+    const auto kept = text ? keeps(target, scan, item.native_id, *text) : std::nullopt;
+    const auto known = must(s_.store.one(row));
+    if (kept == false && !(known && known->managed)) {
+      leave_tree(target, row, ResourceState::kFiltered, "filtered");
+      continue;
+    }
+    if (!kept && !(known && is_listed(known->state))) continue;
+    // What nobody can judge is what it was, under its new id: the one that it had is another's.
+    item.properties = kept ? std::string(*text) : known->properties;
+    rename(target, scan, row, seen[i]);
+  }
+}
+
 void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::string& id, const ReadItem& answer) {
   auto* entry = scan.index.find_row(row);
   if (entry == nullptr || target.left.contains(row)) return;

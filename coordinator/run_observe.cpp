@@ -174,10 +174,27 @@ Result<void> Run::parse(std::string_view text) {
   return {};
 }
 
-Result<bool> Run::keeps(const TargetRun& target, const Scan& scan, std::string_view text) {
+std::optional<std::string_view> Run::canonical_of(TargetRun& target, Scan& scan, const Item& item, JsonText& made) {
+  if (is_canonical_object(item.properties)) return item.properties;
+  auto canonical = canonical_object(item.properties);
+  if (!canonical) {
+    ++scan.counts.errors;
+    problem(target, scan.type->name, errc_name(Errc::kContract),
+            item.native_id + ": the properties are no JSON object: " + canonical.error().message);
+    return std::nullopt;
+  }
+  made = std::move(*canonical);
+  return made;
+}
+
+std::optional<bool> Run::keeps(TargetRun& target, Scan& scan, const std::string& native_id, std::string_view text) {
   if (!target.filters.applies(scan.type->name)) return true;
-  if (auto parsed = parse(text); !parsed) return parsed.error();
-  return target.filters.judge(scan.type->name, document_);
+  const auto parsed = parse(text);
+  const auto kept = parsed ? target.filters.judge(scan.type->name, document_) : Result<bool>(parsed.error());
+  if (kept) return *kept;
+  ++scan.counts.errors;
+  problem(target, scan.type->name, errc_name(kept.error().code), native_id + ": filter: " + kept.error().message);
+  return std::nullopt;
 }
 
 std::string Run::label_of(const TargetRun& target, const Scan& scan, std::string_view text,
@@ -235,30 +252,16 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
     observe_known(target, scan, *entry, item, parent, item.properties, content);
     return Seen::kKept;
   }
-  JsonText canonical;
-  std::string_view text = item.properties;
-  if (!is_canonical_object(text)) {
-    auto made = canonical_object(text);
-    if (!made) {
-      ++scan.counts.errors;
-      problem(target, scan.type->name, errc_name(Errc::kContract),
-              item.native_id + ": the properties are no JSON object: " + made.error().message);
-      return Seen::kRefused;
-    }
-    canonical = std::move(*made);
-    text = canonical;
-    content = hash128(text);
-  }
+  JsonText made;
+  const auto canonical = canonical_of(target, scan, item, made);
+  if (!canonical) return Seen::kRefused;
+  const auto text = *canonical;
+  if (text.data() == made.data()) content = hash128(text);
   const bool judged = entry != nullptr && entry->content == content && scan.same_filters;
   bool filtered = false;
   if (!judged) {
-    const auto kept = entry != nullptr && entry->managed ? Result<bool>(true) : keeps(target, scan, text);
-    if (!kept) {
-      ++scan.counts.errors;
-      problem(target, scan.type->name, errc_name(kept.error().code),
-              item.native_id + ": filter: " + kept.error().message);
-      return Seen::kRefused;
-    }
+    const auto kept = entry != nullptr && entry->managed ? true : keeps(target, scan, item.native_id, text);
+    if (!kept) return Seen::kRefused;
     filtered = !*kept;
     const auto* old = filtered && entry == nullptr ? of_uid(target, scan, item.uid) : nullptr;
     if (filtered && (old == nullptr || !old->managed)) {
@@ -308,9 +311,7 @@ bool Run::replace_taken(TargetRun& target, Scan& scan) {
   if (scan.successors.empty()) return false;
   while (const auto row = scan.successors.first()) {
     if (const auto rows = circle_of(target, scan, *row); rows.size() > 1) {
-      std::vector<Deferred> renamed;
-      for (const auto each : rows) renamed.push_back(std::move(scan.successors.take(each).front()));
-      for (std::size_t i = 0; i < rows.size(); ++i) rename(target, scan, rows[(i + 1) % rows.size()], renamed[i]);
+      rename_circle(target, scan, rows);
       continue;
     }
     scan.released = scan.successors.take(*row);
