@@ -309,11 +309,15 @@ void Run::observe_released(TargetRun& target, Scan& scan) {
 
 bool Run::replace_taken(TargetRun& target, Scan& scan) {
   if (scan.successors.empty()) return false;
-  while (const auto row = scan.successors.first()) {
-    if (const auto rows = circle_of(target, scan, *row); rows.size() > 1) {
-      rename_circle(target, scan, rows);
-      continue;
-    }
+  bool renamed = false;
+  for (auto row = scan.successors.next(0); row; row = scan.successors.next(*row)) {
+    const auto rows = circle_of(target, scan, *row);
+    if (rows.size() == 1) continue;
+    rename_circle(target, scan, rows);
+    renamed = true;
+  }
+  if (renamed) return true;  // in one of them may lie what another that has lost its id is now
+  while (const auto row = scan.successors.next(0)) {
     scan.released = scan.successors.take(*row);
     leave_tree(target, *row, ResourceState::kVanished, "replaced");
     observe_released(target, scan);

@@ -65,8 +65,9 @@ const Deferred* WaitingRoom::peek(RowId row) const {
   return it == by_row_.end() ? nullptr : &it->second.front();
 }
 
-std::optional<RowId> WaitingRoom::first() const {
-  return by_row_.empty() ? std::nullopt : std::optional(by_row_.begin()->first);
+std::optional<RowId> WaitingRoom::next(RowId after) const {
+  const auto found = by_row_.upper_bound(after);
+  return found == by_row_.end() ? std::nullopt : std::optional(found->first);
 }
 
 bool Scan::answered_all() const {

@@ -106,7 +106,8 @@ class WaitingRoom {
   /// The one that came first; none: none waits.
   [[nodiscard]] const Deferred* peek(RowId row) const;
   [[nodiscard]] bool holds(RowId row) const { return by_row_.contains(row); }
-  [[nodiscard]] std::optional<RowId> first() const;
+  /// The row after that one for which something waits; after 0 the first.
+  [[nodiscard]] std::optional<RowId> next(RowId after) const;
   [[nodiscard]] bool empty() const { return by_row_.empty(); }
   [[nodiscard]] bool full() const { return by_row_.size() >= kMaxDeferred || bytes_ >= kMaxDeferredBytes; }
 

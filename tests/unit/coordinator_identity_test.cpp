@@ -456,6 +456,36 @@ TEST_CASE_METHOD(IdentityFixture, "objects that have taken each other's ids may 
   CHECK(row("NS::Box", "b").properties == R"({"kind":"big"})");  // what it was, where nobody can say what it is
 }
 
+TEST_CASE_METHOD(IdentityFixture, "what has another's id is what it was, also where that comes to light in another") {
+  system.list_properties = GENERATE(false, true);
+  manifest.types = {manifest.types[0]};
+  manifest.types[0].parent = "NS::Box";  // as directories lie in each other
+  system.things = {};
+  const auto add = [&](const std::string& id, const std::string& uid, const std::string& parent) {
+    system.add("NS::Box", {.id = id, .uid = "u-" + uid, .parent = parent});
+  };
+  for (const auto* id : {"b", "p", "q"}) add(id, id, "");
+  add("a", "a", "p");
+  add("c", "c", "a");
+  add("d", "d", "q");
+  start_discovered();
+  events();
+  std::map<std::string, ResourceId> was;
+  for (const auto* id : {"a", "b", "c", "d"}) was[id] = row("NS::Box", id).id;
+  system.things = {};
+  add("a", "b", "");
+  add("p", "p", "");
+  add("q", "q", "");
+  add("b", "a", "p");
+  add("d", "c", "b");  // not listed before it is clear what `b` is
+  add("c", "d", "q");
+  CHECK(discover()["state"] == "complete");
+  for (const auto& [id, now] : std::map<std::string, std::string>{{"a", "b"}, {"b", "a"}, {"c", "d"}, {"d", "c"}}) {
+    CHECK(row("NS::Box", now).id == was[id]);
+  }
+  CHECK(resource_events() == Strings{"renamed:a", "renamed:b", "renamed:c", "renamed:d"});
+}
+
 TEST_CASE_METHOD(IdentityFixture, "what is seen without its uid keeps the one that is known") {
   start_discovered();
   const auto before = row("NS::Box", "a").id;
