@@ -318,8 +318,10 @@ void Run::leave_tree(TargetRun& target, RowId top, ResourceState state, std::str
     const bool known = scan != target.scans.end();
     auto* entry = known ? (*scan)->index.find_row(row) : nullptr;
     const bool seen = entry != nullptr && entry->seen;  // listed below another parent: it has moved
-    // What is not contained in its parent outlives it, and is judged by a read of its own.
-    const bool alone = known && !(*scan)->type->contained && state == ResourceState::kVanished;
+    // What is not contained in its parent outlives it, and is judged by a read of its own, in a run that looks at it.
+    const auto type = std::ranges::find(target.manifest->types, record->type, &TypeDescriptor::name);
+    const bool contained = type == target.manifest->types.end() || type->contained;
+    const bool alone = !contained && state == ResourceState::kVanished;
     if (seen || alone || kept.contains(record->parent)) {
       kept.insert(row);
       continue;

@@ -299,6 +299,19 @@ TEST_CASE_METHOD(DiscoveryFixture, "a child that is not contained is judged by a
   CHECK(state_of("NS::Item", "a1") == "present");
 }
 
+TEST_CASE_METHOD(DiscoveryFixture, "a child that is not contained is judged by no run that does not look at it") {
+  manifest.types[1].contained = false;
+  start_discovered();
+  events();
+  system.remove("NS::Box", "a");
+  system.remove("NS::Item", "a2");
+  discover({{"types", {"NS::Box"}}});
+  CHECK(resource_events() == Strings{"vanished:a"});
+  discover();
+  CHECK(resource_events() == Strings{"vanished:a2"});
+  CHECK(state_of("NS::Item", "a1") == "present");
+}
+
 TEST_CASE_METHOD(DiscoveryFixture, "an object that moved below another parent has not vanished") {
   start_discovered();
   events();
