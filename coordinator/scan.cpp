@@ -5,6 +5,13 @@
 #include "coordinator/must.h"
 
 namespace muster {
+namespace {
+
+std::size_t bytes_of(const Item& item) {
+  return item.native_id.size() + item.uid.size() + item.properties.size();
+}
+
+}  // namespace
 
 void ScanIndex::load(Store& store, RowId scan) {
   clear();
@@ -49,14 +56,16 @@ ScanIndex::Entry* ScanIndex::find_row(RowId row) {
 }
 
 void WaitingRoom::add(RowId row, Deferred observation) {
-  bytes_ += observation.item.properties.size();
+  ++count_;
+  bytes_ += bytes_of(observation.item);
   by_row_[row].push_back(std::move(observation));
 }
 
 std::vector<Deferred> WaitingRoom::take(RowId row) {
   auto taken = by_row_.extract(row);
   if (!taken) return {};
-  for (const auto& each : taken.mapped()) bytes_ -= each.item.properties.size();
+  count_ -= taken.mapped().size();
+  for (const auto& each : taken.mapped()) bytes_ -= bytes_of(each.item);
   return std::move(taken.mapped());
 }
 

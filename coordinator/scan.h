@@ -67,7 +67,7 @@ struct ScanCounts {
 };
 
 inline constexpr std::size_t kMaxDeferred = 10'000;             // observations that wait, of one kind
-inline constexpr std::size_t kMaxDeferredBytes = 64ULL << 20U;  // of their properties
+inline constexpr std::size_t kMaxDeferredBytes = 64ULL << 20U;  // of their properties and ids
 
 struct PendingRead {
   std::string native_id;
@@ -109,11 +109,12 @@ class WaitingRoom {
   /// The row after that one for which something waits; after 0 the first.
   [[nodiscard]] std::optional<RowId> next(RowId after) const;
   [[nodiscard]] bool empty() const { return by_row_.empty(); }
-  [[nodiscard]] bool full() const { return by_row_.size() >= kMaxDeferred || bytes_ >= kMaxDeferredBytes; }
+  [[nodiscard]] bool full() const { return count_ >= kMaxDeferred || bytes_ >= kMaxDeferredBytes; }
 
  private:
-  std::map<RowId, std::vector<Deferred>> by_row_;
-  std::size_t bytes_ = 0;  // of properties
+  std::map<RowId, std::vector<Deferred>> by_row_;  // many may wait for one row
+  std::size_t count_ = 0;
+  std::size_t bytes_ = 0;
 };
 
 /// The scan of one type in one target during one run.

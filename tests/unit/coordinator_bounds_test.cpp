@@ -162,3 +162,21 @@ TEST_CASE_METHOD(CommandsFixture, "of late results whose other parts do not come
   REQUIRE(worker().acks.size() == 2);
   CHECK(worker().acks.back().verdict == Verdict::kLater);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "a listing waits while very much may be what was renamed, though it be one object") {
+  manifest.types.resize(1);
+  system.list_properties = true;
+  system.page = 3000;
+  system.add("NS::Box", {.id = "was", .uid = "u"});
+  start_discovered();
+  system.things["NS::Box"].clear();
+  for (int i = 0; i < 30'000; ++i) system.add("NS::Box", {.id = std::to_string(i), .uid = "u"});
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<ReadJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  worker().jobs.clear();
+  api("discover");
+  advance(Millis(500));
+  CHECK(worker().asked<ListJob>().size() == 5);  // ten thousand, and what was on its way then
+}

@@ -90,17 +90,22 @@ TEST_CASE_METHOD(IdentityFixture, "objects whose ids move on in a row are what t
 TEST_CASE("observations wait in the order in which they came, as long as there is room") {
   WaitingRoom room;
   CHECK(room.take(7).empty());
-  room.add(7, {.item = {.native_id = "a", .properties = std::string(kMaxDeferredBytes - 1, 'x')}});
+  room.add(7, {.item = {.native_id = "a", .properties = std::string(kMaxDeferredBytes - 2, 'x')}});
   CHECK_FALSE(room.full());
-  room.add(7, {.item = {.native_id = "b", .properties = "x"}});
+  room.add(7, {.item = {.native_id = "b"}});
   CHECK(room.full());
-  CHECK(room.first() == RowId{7});
+  CHECK(room.next(0) == RowId{7});
   const auto taken = room.take(7);
   REQUIRE(taken.size() == 2);
   CHECK(taken[1].item.native_id == "b");
   CHECK((room.empty() && !room.full()));
-  for (RowId row = 1; row <= static_cast<RowId>(kMaxDeferred); ++row) room.add(row, {});
+  const bool of_one_row = GENERATE(false, true);
+  for (RowId row = 1; row < static_cast<RowId>(kMaxDeferred); ++row) room.add(of_one_row ? 1 : row, {});
+  CHECK_FALSE(room.full());
+  room.add(1, {});
   CHECK(room.full());
+  CHECK(room.take(1).size() == (of_one_row ? kMaxDeferred : 2));
+  CHECK_FALSE(room.full());
 }
 
 TEST_CASE_METHOD(IdentityFixture, "what takes the id of a renamed object may be filtered, or have something below it") {
