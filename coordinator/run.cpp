@@ -37,7 +37,6 @@ Run::Run(RunServices services, RunRow row, RunScope scope, std::uint64_t owner)
 Run::~Run() = default;
 
 void Run::start(std::vector<TargetRow> targets, TimePoint now) {
-  started_ = now;
   started_wall_ = s_.clock.wall();
   deadline_ = now + s_.config.limits.run_deadline;
   row_.state = "running";

@@ -195,7 +195,7 @@ class Run {
   RunRow row_;
   RunScope scope_;
   std::uint64_t owner_ = 0;
-  TimePoint started_, deadline_;
+  TimePoint deadline_;
   WallTime started_wall_;
   bool finished_ = false;
   bool aborted_ = false;
