@@ -12,8 +12,6 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kConfirmBatch = 64;
-
 /// Whether the answer for an id proves that the object `uid` has it no more.
 bool is_moved(const ReadItem& answer, std::string_view uid) {
   const auto* item = std::get_if<Item>(&answer);
@@ -103,10 +101,11 @@ void Run::judge_unlisted(TargetRun& target, Scan& scan, RowId row) {
 bool Run::ask_old_ids(TargetRun& target, Scan& scan, TimePoint now) {
   if (!scan.readable) return resolve_by_listing(target, scan);
   const bool more_to_come = scan.lists + scan.reads > 0 || !scan.next_pages.empty() || !scan.to_read.empty();
-  const bool full = scan.old_ids.size() >= kConfirmBatch || scan.deferred.full();
+  const auto most = ids_read_together(*scan.type);
+  const bool full = scan.old_ids.size() >= most || scan.deferred.full();
   if (scan.old_ids.empty() || (more_to_come && !full)) return false;
   Pending::OldIds batch;
-  while (!scan.old_ids.empty() && batch.asked.size() < kConfirmBatch) {
+  while (!scan.old_ids.empty() && batch.asked.size() < most) {
     const auto next = scan.old_ids.front();
     scan.old_ids.pop_front();
     if (!scan.deferred.holds(next.row)) continue;  // settled meanwhile
@@ -135,8 +134,9 @@ void Run::take_old_ids(TargetRun& target, Scan& scan, const std::vector<PendingC
 
 bool Run::confirm_more(TargetRun& target, Scan& scan, TimePoint now) {
   if (scan.phase != Scan::Phase::kConfirming) return false;
+  const auto most = ids_read_together(*scan.type);
   Pending::Confirmations batch;
-  while (!scan.to_confirm.empty() && batch.asked.size() < kConfirmBatch) {
+  while (!scan.to_confirm.empty() && batch.asked.size() < most) {
     const auto next = scan.to_confirm.front();
     scan.to_confirm.pop_front();
     if (target.left.contains(next.row)) continue;

@@ -227,3 +227,24 @@ TEST_CASE_METHOD(CommandsFixture,
   CHECK(row("NS::Box", "z").row != before);
   CHECK(state_of("NS::Box", "a") == "vanished");
 }
+
+TEST_CASE_METHOD(JudgingFixture, "what may be gone or renamed is read in batches that the plugin can answer") {
+  manifest.types[0].read_batch = 2;
+  system.list_properties = true;
+  for (const auto* id : {"c", "d", "e"}) system.add("NS::Box", {.id = id, .uid = std::string("u-") + id});
+  start_discovered();
+  events();
+  reads();
+  const bool renamed = GENERATE(false, true);
+  if (renamed) {
+    for (auto& box : system.things["NS::Box"]) box.id += "-new";
+  } else {
+    system.things["NS::Box"].clear();
+  }
+  const auto report = discover();
+  CHECK(report["state"] == "complete");
+  CHECK(scan_of(report, "NS::Box")[renamed ? "renamed" : "missing"] == 5);
+  const auto asked = reads();
+  CHECK(asked.size() == 3);
+  for (const auto& ids : asked) CHECK(ids.size() <= 2);
+}
