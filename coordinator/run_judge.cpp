@@ -29,7 +29,7 @@ void each_answer(const JobResult& result, const std::vector<std::string>& ids, T
       failed != nullptr ? *failed : Error{Errc::kContract, "the plugin did not answer each id", {}, 0};
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto* item = whole ? std::get_if<Item>(&read->items[i]) : nullptr;
-    if (item != nullptr && !item->native_id.empty() && item->native_id != ids[i] && !MUSTER_MUTATION("any-id")) {
+    if (item != nullptr && item->native_id != ids[i] && !MUSTER_MUTATION("any-id")) {
       take(i, Error{Errc::kContract, "the plugin read " + item->native_id + " instead", {}, 0}, false);
     } else {
       take(i, whole ? read->items[i] : no_answer, whole);
@@ -75,7 +75,6 @@ void Run::settle(TargetRun& target, Scan& scan) {
 bool Run::resolve_by_listing(TargetRun& target, Scan& scan) {
   if (scan.old_ids.empty() || (!scan.answered_all() && !scan.deferred.full())) return false;
   for (const auto& old : std::exchange(scan.old_ids, {})) {
-    if (!scan.deferred.holds(old.row)) continue;  // settled meanwhile
     const auto* entry = scan.index.find_row(old.row);
     if (scan.listing_failed) {
       scan.deferred.take(old.row);  // nothing is recorded, the next run looks again
@@ -434,7 +433,6 @@ void Run::abort(std::string_view code, const std::string& why, Effects& effects)
     for (auto& scan : target->scans) {
       if (scan->phase == Scan::Phase::kDone) continue;
       scan->listing_failed = true;
-      if (!scan->begun) begin_scan(*target, *scan);
       finish_scan(*target, *scan);
     }
     finish_target(*target);

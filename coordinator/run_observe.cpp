@@ -125,7 +125,6 @@ void Run::take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> ask
     scan.answered = scan.answered || is_answer(read->items[i]);
     if (auto* item = std::get_if<Item>(&read->items[i])) {
       ++scan.counts.read;
-      if (item->native_id.empty()) item->native_id = asked[i].native_id;
       if (item->native_id != asked[i].native_id) {
         ++scan.counts.errors;
         problem(target, scan.type->name, errc_name(Errc::kContract),
