@@ -248,3 +248,118 @@ TEST_CASE_METHOD(JudgingFixture, "what may be gone or renamed is read in batches
   CHECK(asked.size() == 3);
   for (const auto& ids : asked) CHECK(ids.size() <= 2);
 }
+
+TEST_CASE_METHOD(JudgingFixture, "an old id whose read fails for now is asked for again before it is judged") {
+  start_discovered();
+  events();
+  system.thing("NS::Box", "a").id = "z";
+  int reads = 0;
+  when_read("a", [&]() -> FakeWorker::Behaviour {
+    if (reads++ > 0) return {};
+    return JobResult(ReadResult{{Error{Errc::kServiceUnavailable, "not now", {}, 0}}});
+  });
+  CHECK(discover()["state"] == "complete");
+  CHECK(reads == 2);
+  CHECK(resource_events() == Strings{"renamed:z"});
+}
+
+TEST_CASE_METHOD(JudgingFixture, "what is throttled, one of a batch, is asked for when the plugin says") {
+  start_discovered();
+  system.remove("NS::Box", "b");
+  std::vector<TimePoint> reads;
+  when_read("b", [&]() -> FakeWorker::Behaviour {
+    reads.push_back(clock.now());
+    if (reads.size() > 1) return {};
+    return JobResult(ReadResult{{Error{Errc::kThrottling, "slowly", Millis(5000), 0}}});
+  });
+  CHECK(discover()["state"] == "complete");
+  REQUIRE(reads.size() == 2);
+  CHECK(reads[1] - reads[0] >= Millis(5000));
+}
+
+TEST_CASE_METHOD(JudgingFixture, "what can be read is not gone, though the answer names no uid") {
+  start_discovered();
+  events();
+  hide("b");
+  const auto listing = workers[0]->on_job;
+  workers[0]->on_job = [listing](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr || read->native_ids != Strings{"b"}) return listing(job);
+    return JobResult(ReadResult{{Item{"b", "", R"({"kind":"big"})"}}});
+  };
+  CHECK(discover()["state"] == "complete");
+  CHECK(state_of("NS::Box", "b") == "present");
+  CHECK(row("NS::Box", "b").uid == "u-b");
+  CHECK(resource_events().empty());
+}
+
+TEST_CASE_METHOD(JudgingFixture,
+                 "the id that a renamed object had is another's, and that is one, listed twice or not") {
+  system.list_properties = true;
+  system.page = 1;
+  start_discovered();
+  events();
+  const auto before = row("NS::Box", "a").id;
+  auto& boxes = system.things["NS::Box"];
+  boxes = {{.id = "a", .uid = "u-new"}, {.id = "z", .uid = "u-a"}, {.id = "a", .uid = "u-new"}, boxes[1]};
+  const auto report = discover();
+  CHECK(row("NS::Box", "z").id == before);
+  CHECK(resource_events() == Strings{"discovered:a", "renamed:z"});
+  REQUIRE(report["problems"].size() == 1);
+  CHECK(report["problems"][0]["code"] == "DUPLICATE_ID");
+}
+
+// Of hard links, and of what a careless plugin says, one uid has several ids.
+TEST_CASE_METHOD(JudgingFixture, "a run ends where ids have gone round, and one object has two of them") {
+  system.list_properties = GENERATE(false, true);
+  system.add("NS::Box", {.id = "c", .uid = "u-c"});
+  start_discovered();
+  const auto b = row("NS::Box", "b").id, c = row("NS::Box", "c").id;
+  system.thing("NS::Box", "a").uid = "u-b";
+  system.thing("NS::Box", "b").uid = "u-c";
+  system.thing("NS::Box", "c").uid = "u-b";
+  CHECK(discover()["state"] == "complete");
+  CHECK(row("NS::Box", "c").id == b);  // of its two ids that with which the ring closes
+  CHECK(row("NS::Box", "b").id == c);
+  CHECK(listed("NS::Box") == Strings{"a", "b", "c"});
+}
+
+TEST_CASE_METHOD(JudgingFixture, "what is listed elsewhere does not go with what it lay in, though it cannot be read") {
+  config.retry.attempts = 1;
+  manifest = make_manifest({{"NS::Box", ""}, {"NS::Item", "NS::Box"}});
+  system.add("NS::Item", {.id = "moves", .parent = "b"});
+  start_discovered();
+  system.remove("NS::Box", "b");
+  system.thing("NS::Item", "moves").parent = "a";
+  when_read("moves", [] { return JobResult(ReadResult{{Error{Errc::kAccessDenied, "no", {}, 0}}}); });
+  CHECK(discover()["state"] == "partial");
+  CHECK(state_of("NS::Box", "b") == "vanished");
+  CHECK(state_of("NS::Item", "moves") == "present");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what cannot be read is not gone for a list that a command was faster than") {
+  manifest.types.resize(1);
+  std::erase(manifest.types[0].operations, Operation::kRead);
+  system.names_are_ids = system.list_properties = true;
+  system.page = 1;
+  for (const auto* id : {"a", "b"}) system.add("NS::Box", {.id = id});
+  start_discovered();
+  REQUIRE(apply(stack({box("x", {{"size", 1}})}))["state"] == "complete");
+  system.remove("NS::Box", "x");
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* list = std::get_if<ListJob>(&job.operation);
+    if (list == nullptr) return {};
+    if (list->page_token.empty()) return FakeWorker::Hold{};
+    return JobResult(ListResult{{Item{"b", "", "{}"}}});  // of the same moment as the first page
+  };
+  api("discover");
+  advance(Millis(200));
+  const auto wanted = stack({box("x", {{"size", 2}})});
+  REQUIRE(result_of(apply(wanted), "x") == "failed NOT_FOUND");
+  REQUIRE(apply(wanted)["state"] == "complete");  // made anew
+  REQUIRE(thing("x")["size"] == 2);
+  worker().release();
+  finish_runs();
+  CHECK(last_report()["state"] == "complete");
+  CHECK(state_of("NS::Box", "x") == "present");
+}
