@@ -92,7 +92,6 @@ std::vector<TargetRow>::iterator Discovery::row_of(std::vector<TargetRow>& rows,
   if (row != rows.end()) return row;
   TargetRow fresh;
   fresh.id = TargetId(make_ulid(s_.clock.wall(), random_));
-  fresh.config = config.config;
   return rows.insert(rows.end(), std::move(fresh));
 }
 
@@ -312,7 +311,7 @@ void Discovery::begin(TimePoint now) {
   for (const auto& target : targets) {
     const auto scope = queued_scope_.of(target);
     const bool whole = scope && scope->look == Look::kDiscover && scope->types.empty();
-    if (whole || !due_.contains(target.name)) due_[target.name] = next_look(target, now);
+    if (whole) due_[target.name] = next_look(target, now);
     set_rate(target, now);
   }
   active_ = std::make_unique<Run>(s_, std::move(row), std::exchange(queued_scope_, {}), next_owner_++);
