@@ -360,6 +360,43 @@ TEST_CASE("a scope of very many parts widens instead of growing") {
   CHECK_FALSE(scope.of(target));
 }
 
+TEST_CASE("a scope of very many parts keeps what names no target beside what is named") {
+  RunScope scope;
+  const bool named = GENERATE(false, true);
+  if (named) scope.add({{"hidden"}, {}});
+  for (int i = 0; i < 200; ++i) scope.add({{}, {"NS::T" + std::to_string(i)}});
+  TargetRow target;
+  target.name = "t";
+  target.ns = "NS";
+  REQUIRE(scope.of(target));
+  CHECK(scope.of(target)->types.empty());
+  target.discover = false;
+  CHECK_FALSE(scope.of(target));
+  target.name = "hidden";
+  CHECK(scope.of(target).has_value() == named);
+}
+
+TEST_CASE("a scope is no wider for what is asked for again and again") {
+  RunScope scope;
+  for (int i = 0; i < 200; ++i) scope.add({{"t"}, {"NS::Box"}});
+  TargetRow target;
+  target.name = "t";
+  target.ns = "NS";
+  REQUIRE(scope.of(target));
+  CHECK(scope.of(target)->types == Strings{"NS::Box"});
+}
+
+TEST_CASE("a scope of one part is read as it was written at first") {
+  const auto scope = RunScope::parse(R"({"targets":["t"],"types":["NS::Box"]})");
+  TargetRow target;
+  target.name = "t";
+  target.ns = "NS";
+  REQUIRE(scope.of(target));
+  CHECK(scope.of(target)->types == Strings{"NS::Box"});
+  target.name = "u";
+  CHECK_FALSE(scope.of(target));
+}
+
 TEST_CASE_METHOD(RereadsFixture, "rereads do not put off that all is listed again") {
   config.discovery_interval = Millis(60'000);
   config.drift_interval = Millis(20'000);
