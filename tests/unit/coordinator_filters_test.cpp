@@ -229,3 +229,34 @@ TEST_CASE_METHOD(IdentityFixture,
   CHECK(last_report()["problems"][0]["message"].get<std::string>().find("filter") != std::string::npos);
   CHECK(listed("NS::Box").empty());
 }
+
+TEST_CASE_METHOD(IdentityFixture, "what a filter cannot judge is neither taken in nor left out") {
+  system.inspection.filters = {
+      {{"NS::Box"}, {PropertyMatch{"$.n[?$..no]", MatchOp::kExists, ""}}, FilterAction::kExclude}};
+  start_discovered();
+  events();
+  auto n = Json::array();
+  for (int i = 0; i < 3500; ++i) n.push_back(1);  // each of them has all of them looked at
+  for (const auto* id : {"b", "new"}) {
+    if (state_of("NS::Box", id) == "absent") system.add("NS::Box", {.id = id});
+    system.thing("NS::Box", id).properties = Json{{"n", n}}.dump();
+  }
+  const auto report = discover();
+  CHECK(report["state"] == "partial");
+  CHECK(scan_of(report, "NS::Box")["errors"] == 2);
+  REQUIRE(report["problems"].size() >= 2);
+  CHECK(report["problems"][0]["code"] == "TOO_LARGE");
+  CHECK(row("NS::Box", "b").properties == R"({"kind":"small"})");
+  CHECK(state_of("NS::Box", "b") == "present");
+  CHECK(state_of("NS::Box", "new") == "absent");
+  CHECK(resource_events().empty());
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what a label query cannot be used for has its id for a label, and the run says so") {
+  manifest.types[0].label_query = "$[";
+  start_discovered();
+  const auto report = last_report();
+  REQUIRE(report["problems"].size() == 1);
+  CHECK_THAT(report["problems"][0]["message"].get<std::string>(), Catch::Contains("a label query cannot be used"));
+  CHECK(row("NS::Box", "a").label == "a");
+}
