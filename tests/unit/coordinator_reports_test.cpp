@@ -28,18 +28,24 @@ struct ReportsFixture : CoordinatorFixture {
 
 TEST_CASE_METHOD(ReportsFixture, "the end of a run tells what all its scans have counted") {
   add_target("u");
+  for (const auto* id : {"goes", "moves"}) system.add("NS::Box", {.id = id, .uid = std::string("u-") + id});
   start_discovered();
   events();
   system.thing("NS::Box", "a").properties = R"({"size":1})";
+  system.thing("NS::Box", "moves").id = "moved";
+  system.remove("NS::Box", "goes");
   discover();
   const auto told = events("run.finished");
   REQUIRE(told.size() == 1);
   const auto& data = told[0]["data"];
   CHECK(data["scans"] == 2);
   CHECK(data["scans_ended"] == 2);
-  CHECK(data["listed"] == 4);
+  CHECK(data["listed"] == 6);
+  CHECK(data["read"] == 6);
   CHECK(data["changed"] == 2);
   CHECK(data["unchanged"] == 2);
+  CHECK(data["renamed"] == 2);
+  CHECK(data["missing"] == 2);
   CHECK(data["problems"] == 0);
 }
 
@@ -82,7 +88,8 @@ TEST_CASE_METHOD(ReportsFixture, "a problem names the job that brought it, and n
     CHECK(problem["plugin"] == "fake 1.0.0");
   }
   SECTION("the deadline") {
-    answer<ListJob>(FakeWorker::Hold{});
+    const bool after_a_job = GENERATE(false, true);
+    after_a_job ? answer<ReadJob>(FakeWorker::Hold{}) : answer<ListJob>(FakeWorker::Hold{});
     const auto problem = discover()["problems"].at(0);
     CHECK(problem["code"] == "TIMEOUT");
     CHECK_FALSE(problem.contains("job"));
@@ -115,6 +122,7 @@ TEST_CASE_METHOD(ReportsFixture, "what could not be read is an error of its scan
   const auto report = discover();
   CHECK(report["state"] == "partial");
   CHECK(report["problems"].at(0)["code"] == "ACCESS_DENIED");
+  CHECK_THAT(report["problems"].at(0)["message"].get<std::string>(), Catch::EndsWith(": no"));
   CHECK(scan_of(report, "NS::Box")["errors"] == 2);
   CHECK(scan_of(report, "NS::Box")["complete"] == false);
 }
@@ -165,4 +173,22 @@ TEST_CASE_METHOD(ReportsFixture, "an inspection that is not answered for half a 
   CHECK(clock.now() - began < Millis(40'000));
   CHECK(report["problems"].at(0)["code"] == "TIMEOUT");
   CHECK(scan_of(report, "NS::Box")["complete"] == true);
+}
+
+TEST_CASE_METHOD(ReportsFixture, "a report tells when its run began, and how long it took") {
+  start_discovered();
+  answer<ListJob>(FakeWorker::Hold{});
+  const auto began = clock.wall();
+  const auto asked = api("discover");
+  advance(Millis(3000));
+  CHECK(run(asked["run"])["finished_at"].is_null());
+  workers[0]->on_job = nullptr;
+  workers[0]->release();
+  finish_runs();
+  const auto report = run(asked["run"]);
+  const auto at = [&](const char* when) { return parse_rfc3339(report[when].get<std::string>()).value(); };
+  CHECK(at("started_at") >= began);
+  CHECK(at("started_at") - began < Millis(1000));
+  CHECK(report["duration_ms"] >= 3000);
+  CHECK(Millis(report["duration_ms"]) == at("finished_at") - at("started_at"));
 }

@@ -183,6 +183,21 @@ TEST_CASE_METHOD(RunUnderWay, "a run takes nothing of a target that is declared 
   if (accepts) CHECK(worker().jobs.back().target.config.json == target().config.json);
 }
 
+TEST_CASE_METHOD(RunUnderWay, "a run tells what it did not look at of a target that was declared anew before") {
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const bool looks = job.target.name == "new" && std::holds_alternative<InspectJob>(job.operation);
+    return looks ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
+  };
+  id = api("discover", {{"targets", {"new"}}})["run"];
+  advance(Millis(200));
+  declare("b");
+  api("apply", request);
+  const auto report = end_run();
+  CHECK(report["state"] == "partial");
+  CHECK(problem(report) == "TARGET_CHANGED");
+  CHECK(scan_of(report, "NS::Box", "new")["complete"] == false);
+}
+
 TEST_CASE_METHOD(RunUnderWay, "a run that goes on elsewhere tells once that a target is declared anew") {
   worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
     if (std::holds_alternative<ListJob>(job.operation)) return FakeWorker::Hold{};
