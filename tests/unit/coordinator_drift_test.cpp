@@ -460,6 +460,34 @@ TEST_CASE_METHOD(DriftFixture, "what is managed keeps its place when its new nam
   CHECK(count() == 2);
 }
 
+TEST_CASE_METHOD(DriftFixture, "what is managed is seen to drift, also where filters leave out what it becomes") {
+  start_discovered();
+  CHECK(apply(stack({box("a", {{"size", 3}})}))["state"] == "complete");
+  system.inspection.filters = {{{"NS::Box"}, {PropertyMatch{"$.size", MatchOp::kEq, "9"}}, FilterAction::kExclude}};
+  discover();
+  edit("a", "size", 9);
+  const auto report = discover();
+  CHECK(scan_of(report, "NS::Box")["filtered"] == 0);
+  CHECK(scan_of(report, "NS::Box")["changed"] == 1);
+  CHECK(drifted() == 1);
+}
+
+TEST_CASE_METHOD(DriftFixture, "what was gone and is there again as another is told with what has changed of it") {
+  start_discovered();
+  CHECK(apply(stack({box("a", {{"size", 3}})}))["state"] == "complete");
+  const auto kept = system.things["NS::Box"];
+  system.things["NS::Box"].clear();
+  discover();
+  CHECK(state_of("NS::Box", "made-1") == "missing");
+  system.things["NS::Box"] = kept;
+  edit("a", "size", 9);
+  events();
+  discover();
+  const auto told = events("resource.discovered");
+  REQUIRE(told.size() == 1);
+  CHECK(told[0]["data"]["patch"] == Json::parse(R"([{"op":"replace","path":"/size","value":9}])"));
+}
+
 TEST_CASE_METHOD(DriftFixture, "a filtered object with the uid of a managed one that is there stays left out") {
   start_discovered();
   CHECK(apply(stack({box("a")}))["state"] == "complete");

@@ -233,6 +233,18 @@ TEST_CASE_METHOD(IdentityFixture, "children of an object that was replaced are f
   CHECK(state_of("NS::Item", "b1") == "present");
 }
 
+TEST_CASE_METHOD(IdentityFixture, "what is managed in an object that was replaced is there as declared") {
+  system.page = 1;
+  start_discovered();
+  const Claim claim{"shop", "b1", R"({"name":"b1","type":"NS::Item","target":"t","properties":{}})"};
+  store->manage(row("NS::Item", "b1").row, claim).value();
+  store->commit().value();
+  system.thing("NS::Box", "b").uid = "u-new";
+  CHECK(discover()["state"] == "complete");
+  CHECK(state_of("NS::Item", "b1") == "present");
+  CHECK_FALSE(row("NS::Item", "b1").drifted);
+}
+
 TEST_CASE_METHOD(IdentityFixture, "what a read of one id tells of another says nothing of the one") {
   for (const auto* id : {"a1", "b1"}) system.thing("NS::Item", id).uid = std::string("u-") + id;
   start_discovered();
@@ -289,10 +301,18 @@ TEST_CASE_METHOD(IdentityFixture, "a run that ends before all is listed lets not
 }
 
 TEST_CASE_METHOD(IdentityFixture, "types that a target does not have are not scanned there") {
-  system.inspection.types = {"NS::Box"};
-  start_discovered();
-  CHECK(last_report()["scans"].size() == 1);
-  CHECK(listed("NS::Item").empty());
+  SECTION("some of them") {
+    system.inspection.types = {"NS::Box"};
+    start_discovered();
+    CHECK(last_report()["scans"].size() == 1);
+    CHECK(listed("NS::Item").empty());
+  }
+  SECTION("all of them") {
+    system.inspection.types = {"NS::Other"};
+    start_discovered();
+    CHECK(last_report()["scans"].empty());
+    CHECK(store->target("t").value()->reachable);
+  }
 }
 
 TEST_CASE_METHOD(IdentityFixture, "another system behind the target: nothing vanishes until it is accepted") {
