@@ -101,6 +101,7 @@ void Discovery::remove_target(TargetRow& row) {
   row.state = TargetState::kRemoved;
   must(s_.store.put_target(row));
   mark_stale(row);
+  due_.erase(row.name);
   if (active_) active_->outdate(row.id);
   s_.events.emit(row.ns, "target.changed", row.name,
                  JsonObject().text("target", row.name).text("is", "removed").take());

@@ -84,6 +84,27 @@ TEST_CASE_METHOD(TargetsFixture, "a target is looked at as often as before when 
   CHECK(looks() - before == (request["targets"][0]["interval_ms"] == 2'000 ? 10 : 2));
 }
 
+TEST_CASE_METHOD(TargetsFixture, "for a target that has left nothing is run when it would have been due") {
+  start_discovered();
+  auto request = file();
+  request["targets"][0]["interval_ms"] = 10'000;
+  REQUIRE(apply(request)["state"] == "complete");
+  advance(Millis(1000));
+  auto gone = request;
+  gone["mode"] = "destroy";
+  REQUIRE(apply(gone)["state"] == "complete");
+  finish_runs();
+  REQUIRE(target_state() == "removed");
+  const auto runs = store->runs({}, 100).value().size();
+  advance(Millis(30'000));
+  CHECK(store->runs({}, 100).value().size() == runs);
+  REQUIRE(apply(request)["state"] == "complete");
+  finish_runs();
+  const auto before = looks();
+  advance(Millis(20'000));
+  CHECK(looks() - before == 2);
+}
+
 TEST_CASE_METHOD(TargetsFixture, "a target of a file is looked at once it is to be discovered") {
   start_discovered();
   auto request = file();
