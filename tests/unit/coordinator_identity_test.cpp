@@ -370,6 +370,18 @@ TEST_CASE_METHOD(IdentityFixture, "another configuration of the target: nothing 
   CHECK(workers[0]->jobs.back().target.config.json == R"({"root":"/elsewhere"})");
 }
 
+TEST_CASE_METHOD(IdentityFixture, "workers of another pool or namespace for the target: it is another until accepted") {
+  start_discovered();
+  crash();
+  auto& target = config.targets[0];
+  (GENERATE(false, true) ? target.pool : target.ns) = "OTHER";
+  start();
+  finish_runs();
+  CHECK(target_state() == "changed");
+  CHECK(state_of("NS::Box", "a") == "stale");
+  CHECK(last_report()["problems"][0]["code"] == "TARGET_CHANGED");
+}
+
 TEST_CASE_METHOD(IdentityFixture, "a target that left the configuration keeps its rows, stale, and may come back") {
   add_target("u");
   start_discovered();
@@ -384,6 +396,9 @@ TEST_CASE_METHOD(IdentityFixture, "a target that left the configuration keeps it
   CHECK(state_of("NS::Box", "a", "u") == "present");
   CHECK(resource_events().empty());
   CHECK(api("discover", {{"targets", {"t"}}})["error"]["code"] == "NOT_FOUND");
+  restart();
+  finish_runs();
+  CHECK(events("target.changed").empty());  // it has been told
   crash();
   config.targets = back;
   start();

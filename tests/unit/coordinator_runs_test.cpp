@@ -170,10 +170,14 @@ TEST_CASE_METHOD(RunsFixture, "children of a type that the run does not look at 
 
 TEST_CASE_METHOD(RunsFixture, "a target that is not to be discovered is looked at only when it is named") {
   config.targets[0].discover = false;
+  config.targets[0].interval = Millis(10'000);
   start_discovered();
   CHECK(last_report()["scans"].empty());
   CHECK(discover({{"targets", {"t"}}})["scans"].size() == 2);
   CHECK(listed("NS::Box").size() == 3);
+  const auto runs = store->runs({}, 100).value().size();
+  advance(Millis(30'000));
+  CHECK(store->runs({}, 100).value().size() == runs);
 }
 
 TEST_CASE_METHOD(RunsFixture, "runs come again per interval, each target at its own") {
@@ -257,6 +261,7 @@ TEST_CASE_METHOD(RunsFixture, "several runs that did not end are made one, and e
     CHECK(report["finished_at"] >= stopped);
   }
   CHECK(runs_in("running") + runs_in("queued") == 0);
+  CHECK(store->unfinished_runs().value().empty());
 }
 
 TEST_CASE_METHOD(RunsFixture, "a target that a run was asked for by name is looked at after a restart, too") {
@@ -266,6 +271,11 @@ TEST_CASE_METHOD(RunsFixture, "a target that a run was asked for by name is look
   api("discover");
   advance(Millis(200));
   SECTION("by a run of its own") {}
+  SECTION("by the one that was under way") {
+    let_go();
+    finish_runs();
+    hold_lists();
+  }
   SECTION("by one that waited for others already") {
     api("discover");
     advance(Millis(200));
@@ -278,6 +288,16 @@ TEST_CASE_METHOD(RunsFixture, "a target that a run was asked for by name is look
   const auto more = api("targets")["items"].at(0);
   CHECK(more["name"] == "more");
   CHECK_FALSE(more["last_run"].is_null());
+}
+
+TEST_CASE_METHOD(RunsFixture, "the newest run is the last one, also where the clock was set back over a restart") {
+  start_discovered();
+  const auto before = last_report()["run"].get<std::string>();
+  crash();
+  clock.set_wall(clock.wall() - std::chrono::hours(24));
+  start();
+  finish_runs();
+  CHECK(last_report()["run"].get<std::string>() > before);
 }
 
 TEST_CASE_METHOD(RunsFixture, "a run has a deadline, and says what was missing then") {

@@ -85,6 +85,7 @@ TEST_CASE_METHOD(TargetsFixture, "a target is looked at as often as before when 
 }
 
 TEST_CASE_METHOD(TargetsFixture, "for a target that has left nothing is run when it would have been due") {
+  system.add("NS::Box", {.id = "wild"});  // which nobody manages there
   start_discovered();
   auto request = file();
   request["targets"][0]["interval_ms"] = 10'000;
@@ -98,11 +99,29 @@ TEST_CASE_METHOD(TargetsFixture, "for a target that has left nothing is run when
   const auto runs = store->runs({}, 100).value().size();
   advance(Millis(30'000));
   CHECK(store->runs({}, 100).value().size() == runs);
+  auto before = looks();
   REQUIRE(apply(request)["state"] == "complete");
   finish_runs();
-  const auto before = looks();
+  CHECK(looks() == before + 1);
+  before = looks();
   advance(Millis(20'000));
   CHECK(looks() - before == 2);
+}
+
+TEST_CASE_METHOD(TargetsFixture, "of targets that may be others that one is accepted which is named") {
+  add_target("u");
+  system.add("NS::Box", {.id = "1"});
+  start_discovered();
+  crash();
+  for (auto& target : config.targets) target.config.json = config_of("b")["json"];
+  start();
+  finish_runs();
+  const auto accepted = GENERATE("t", "u");
+  api("targets-accept", {{"target", accepted}});
+  finish_runs();
+  for (const auto* name : {"t", "u"}) {
+    CHECK((store->target(name).value()->state == TargetState::kActive) == (name == std::string(accepted)));
+  }
 }
 
 TEST_CASE_METHOD(TargetsFixture, "a target of a file is looked at once it is to be discovered") {
