@@ -167,3 +167,17 @@ TEST_CASE_METHOD(FindingFixture, "what was told under a wrong id is found by its
   CHECK(row("NS::Box", thing("a")["id"].get<std::string>()).managed);
   CHECK(state_of("NS::Box", "ghost") == "absent");
 }
+
+TEST_CASE_METHOD(FindingFixture, "what is looked for once more is looked for from the beginning") {
+  start_with(3);
+  system.page = 1;
+  int asked = 0;
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+    ++asked;
+    if (asked == 1) return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+    if (asked < 4) return JobResult(Error{Errc::kAccessDenied, "not now", {}, 0});
+    return {};
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(asked == 4);
+}
