@@ -213,14 +213,16 @@ TEST_CASE_METHOD(CommandsFixture, "a key with which another stack's object is to
   CHECK(count() == 2);
 }
 
-TEST_CASE_METHOD(CommandsFixture, "a secret that may not be the one that was made with is sent by the next apply") {
+TEST_CASE_METHOD(CommandsFixture, "a value that may not be the one that was made with is sent by the next apply") {
   start_discovered();
   make_and_crash();
   worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {  // no run finds it
     const bool lists = std::holds_alternative<ListJob>(job.operation);
     return lists ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
   };
-  const auto with = [](const char* variable) {
+  const bool plain = GENERATE(false, true);
+  const auto with = [&](const char* variable) {
+    if (plain) return stack({box("a", {{"login", {{"user", "u"}, {"pin", variable}}}})});
     auto resource = box("a", {{"password", nullptr}});
     resource["holes"] = Json::array({{{"pointer", "/password"}, {"parts", {{{"env", variable}}}}}});
     return stack({resource});
@@ -233,7 +235,16 @@ TEST_CASE_METHOD(CommandsFixture, "a secret that may not be the one that was mad
     CHECK_THAT(message_of(failed, "a"), Contains("whether its write-only values are those that are declared"));
     CHECK(apply(with("SECOND"))["state"] == "complete");
     REQUIRE(worker().asked<UpdateJob>().size() == 1);
-    CHECK(std::get<UpdateJob>(worker().asked<UpdateJob>()[0].operation).desired.secrets.size() == 1);
+    CHECK(std::get<UpdateJob>(worker().asked<UpdateJob>()[0].operation).desired.secrets.size() == (plain ? 0 : 1));
+    if (plain) CHECK(thing("a")["login"]["pin"] == "SECOND");
+  }
+  SECTION("another, of which nothing was heard, either") {
+    make_and_crash();
+    REQUIRE(result_of(apply(with("SECOND")), "a") == "failed INTERNAL_FAILURE");
+    worker().on_go = {};
+    CHECK(result_of(apply(with("SECOND")), "a") == "failed NOT_STABILIZED");
+    CHECK(apply(with("SECOND"))["state"] == "complete");
+    REQUIRE(worker().asked<UpdateJob>().size() == 1);
   }
   SECTION("the same") {
     CHECK(apply(with("FIRST"))["state"] == "complete");
@@ -300,4 +311,59 @@ TEST_CASE_METHOD(PlacesFixture, "however often something fails in one place, its
   worker().on_go = {};
   CHECK(apply(with_item_in("a"))["state"] == "complete");
   CHECK(key() == first);
+}
+
+TEST_CASE_METHOD(PlacesFixture, "of the places in which something may have been made no more than some are kept") {
+  start_discovered();
+  refuse_items(false);
+  std::vector<Json> boxes;
+  for (int i = 0; i < 17; ++i) boxes.push_back(box("b" + std::to_string(i)));
+  const auto with_item = [&](int place) {
+    auto item = box("i");
+    item["type"] = "NS::Item";
+    item["parent"] = "b" + std::to_string(place);
+    auto all = boxes;
+    all.push_back(item);
+    return stack(all);
+  };
+  Strings keys;
+  for (int i = 0; i < 17; ++i) {
+    REQUIRE(apply(with_item(i))["state"] == "failed");
+    keys.push_back(key());
+  }
+  const auto kept = Json::parse(store->unsettled(Json{"shop", "i", "t", "NS::Item"}.dump()).value());
+  CHECK(kept["keys"].size() == 16);
+  worker().on_go = {};
+  CHECK(apply(with_item(1))["state"] == "complete");  // the oldest went
+  CHECK(key() == keys[1]);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what may have been made keeps its key while nobody serves its type") {
+  for (auto& type : manifest.types) type.schema = R"({"type":"object"})";
+  start_discovered();
+  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return FakeWorker::Hold{};
+  };
+  const auto id = begin(stack({box("a")}));
+  wait_until([&] { return count() == 1; });
+  auto lesser = manifest;
+  std::erase_if(lesser.types, [](const TypeDescriptor& type) { return type.name == "NS::Box"; });
+  lesser.version = "2.0.0";
+  add_worker("w2", lesser);
+  advance(Millis(1500));
+  const auto first = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key;
+  crash();
+  remove_worker("w1");
+  start();
+  const auto failed = end_of(id);
+  CHECK(result_of(failed, "a") == "failed UNSUPPORTED");
+  CHECK_THAT(message_of(failed, "a"), Contains("whether it was applied is not known"));
+  remove_worker("w2");
+  add_worker("w3");
+  advance(Millis(15'000));
+  finish_runs();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key == first);
+  CHECK(count() == 1);
 }
