@@ -1,5 +1,6 @@
 // What is carried out no further: cancelled by force, or cut short by the end of a coordinator.
 #include <algorithm>
+#include <set>
 
 #include "support/commands_fixture.h"
 
@@ -329,4 +330,41 @@ TEST_CASE_METHOD(CancelFixture, "what is cancelled by force before its worker ma
   CHECK(ended["state"] == "cancelled");
   CHECK(result_of(ended, "a") == "cancelled CANCELLED");
   CHECK(thing("a")["size"] == 1);
+}
+
+TEST_CASE_METHOD(CancelFixture, "what a thing cannot be emptied of is told as it is, also when that is cancelled") {
+  system.refuses_full = true;
+  start_discovered();
+  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  worker().on_go = hold_items;
+  const auto id = begin(declared("y"));
+  advance(Millis(500));
+  REQUIRE(worker().asked<DeleteJob>().size() == 2);
+  const auto code = GENERATE(Errc::kAccessDenied, Errc::kCancelled);
+  const bool cancels = GENERATE(true, false);
+  if (cancels) api("cancel", {{"command", id}});
+  const auto held = worker().jobs.back();
+  worker().send_reply(held, Subjects("muster").reply("NS", coordinator->status().id, held.token),
+                      JobResult(Error{code, "no", {}, 0}));
+  const auto told = result_of(end_of(id), "a");
+  CHECK(told == (code == Errc::kAccessDenied ? "failed ACCESS_DENIED"
+                 : cancels                   ? "cancelled CANCELLED"
+                                             : "failed CANCELLED"));
+  CHECK(thing("a")["kind"] == "x");
+}
+
+TEST_CASE_METHOD(CancelFixture, "each deletion in a thing that is emptied is a job of its own") {
+  system.refuses_full = true;
+  start_discovered();
+  const auto declared = [&](const char* kind) {
+    return stack({item("b", "a"), item("c", "a"), box("a", {{"kind", kind}})});
+  };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  REQUIRE(apply(declared("y"))["state"] == "complete");
+  const auto deletions = worker().asked<DeleteJob>();
+  REQUIRE(deletions.size() == 4);  // the box, which refuses, what lies in it, and the box
+  std::set<std::string> jobs;
+  for (const auto& job : deletions) jobs.insert(job.id.value);
+  CHECK(jobs.size() == 4);
 }
