@@ -577,3 +577,28 @@ TEST_CASE_METHOD(DriftFixture, "what is to be put back waits for a worker of its
   advance(Millis(5000));
   CHECK(thing("a")["size"] == 3);
 }
+
+TEST_CASE_METHOD(DriftFixture,
+                 "drift that was told is not told once more by a command that may have changed something") {
+  start_discovered();
+  const auto with = [](const char* pin) {
+    return stack({box("a", {{"size", 1}, {"login", {{"user", "u"}, {"pin", pin}}}})});
+  };
+  REQUIRE(apply(with("1"))["state"] == "complete");
+  edit("a", "size", 7);
+  discover();
+  REQUIRE(drifted() == 1);
+  events();
+  bool asked = false;
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+    asked = true;
+    return JobResult(Error{Errc::kTimeout, "no answer", {}, 0});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const bool settles = asked && std::holds_alternative<ReadJob>(job.operation);
+    return settles ? FakeWorker::Behaviour(Error{Errc::kAccessDenied, "not yours", {}, 0}) : FakeWorker::Behaviour();
+  };
+  REQUIRE(result_of(apply(with("2")), "a") == "failed ACCESS_DENIED");
+  CHECK(drifted() == 1);
+  CHECK_FALSE(told("resource.drifted"));
+}

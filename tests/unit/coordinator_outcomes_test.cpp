@@ -419,7 +419,7 @@ TEST_CASE_METHOD(CommandsFixture, "what was replaced and could not be deleted go
   const auto failed = apply(stack({wanted}));
   CHECK(result_of(failed, "a") == "failed ACCESS_DENIED");
   CHECK(state_of("NS::Box", first) == "present");
-  edit("a", "size", 77);  // nobody is told of drift of what is to go
+  edit("a", "kind", "z");  // nobody is told of drift of what is to go
   discover();
   CHECK(events("resource.drifted").empty());
   const auto plan = this->plan(stack({wanted}));
