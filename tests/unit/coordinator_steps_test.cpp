@@ -41,7 +41,9 @@ TEST_CASE_METHOD(CommandsFixture, "progress is told every two seconds, and only 
     worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
     begin(stack({box("a")}));
     advance(Millis(20'000));
-    CHECK(events("command.progress").size() == 1);
+    const auto told = events("command.progress");
+    REQUIRE(told.size() == 1);
+    CHECK_FALSE(told[0]["data"].contains("waiting"));  // a worker is at it
   }
 }
 
@@ -286,4 +288,48 @@ TEST_CASE_METHOD(CommandsFixture, "what a run finds renamed while it waits for i
     CHECK(thing("b")["size"] == 2);
     CHECK(state_of("NS::Box", "renamed") == "present");
   }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a secret is sent as what it is made of, with what it takes from another resource") {
+  start_discovered();
+  auto resource = box("b", {{"password", nullptr}});
+  const auto with = [&](const char* path) {
+    resource["holes"] = Json::array({{{"pointer", "/password"},
+                                      {"parts",
+                                       {{{"literal", "for "}},
+                                        {{"resource", "a"}, {"path", path}},
+                                        {{"env", "NAME"}},
+                                        {{"file", "/run/word"}},
+                                        {{"secret", "word"}}}}}});
+    return stack({box("a"), resource});
+  };
+  const auto failed = apply(with("absent"));
+  CHECK(result_of(failed, "b") == "failed INVALID_REQUEST");
+  CHECK_THAT(message_of(failed, "b"), Contains("/password refers to a.absent, and a has no such property"));
+  REQUIRE(apply(with("id"))["state"] == "complete");
+  const auto sent = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).properties;
+  REQUIRE(sent.secrets.size() == 1);
+  CHECK(sent.secrets[0].pointer == "/password");
+  using Kind = SecretPart::Kind;
+  const std::vector<SecretPart> parts{{Kind::kLiteral, "for "},
+                                      {Kind::kLiteral, "made-1"},
+                                      {Kind::kEnv, "NAME"},
+                                      {Kind::kFile, "/run/word"},
+                                      {Kind::kSecret, "word"}};
+  CHECK(sent.secrets[0].parts == parts);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is made in a thing is told by which of its properties that is known") {
+  auto& type = manifest.types.at(1);
+  type.parent = "NS::Box";
+  type.parent_parameters = {{"box", "name"}, {"none", "absent"}};
+  start_discovered();
+  auto item = box("i");
+  item["type"] = "NS::Item";
+  item["parent"] = "a";
+  REQUIRE(apply(stack({box("a"), item}))["state"] == "complete");
+  const auto parent = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).parent;
+  REQUIRE(parent);
+  CHECK(parent->native_id == "made-1");
+  CHECK(Json::parse(parent->parameters) == Json{{"box", "a"}});
 }
