@@ -447,3 +447,20 @@ TEST_CASE_METHOD(TargetsFixture, "a target does not get the name of one that was
   REQUIRE(mistakes.size() == 1);
   CHECK_THAT(mistakes[0]["message"].get<std::string>(), Contains("take another name"));
 }
+
+TEST_CASE_METHOD(TargetsFixture, "a plan of targets that others have declared since is not carried out unseen") {
+  start_discovered();
+  auto request = file();
+  request["targets"].push_back({{"name", "more"}, {"namespace", "NS"}, {"discover", false}});
+  const auto draft = plan(request)["draft"];
+  auto theirs = request;
+  theirs["stacks"][0]["stack"] = "store";
+  theirs["stacks"][0]["resources"] = Json::array();
+  for (auto& target : theirs["targets"]) target["config"] = config_of("theirs");
+  REQUIRE(apply(theirs)["state"] == "complete");
+  const auto refused = api("apply", {{"draft", draft}});
+  CHECK(refused.value("/error/message"_json_pointer, "") ==
+        "what it was planned on has changed: target new was planned as create, and would be update now, and 1 more; "
+        "plan again");
+  CHECK(count() == 0);
+}
