@@ -181,3 +181,24 @@ TEST_CASE_METHOD(FindingFixture, "what is looked for once more is looked for fro
   CHECK(apply(stack({box("a")}))["state"] == "complete");
   CHECK(asked == 4);
 }
+
+TEST_CASE_METHOD(FindingFixture,
+                 "what could not be seen for a while, and is not what is looked for, holds up nothing") {
+  start_with(3);
+  system.page = 1;
+  int asked = 0, hidden = 0;
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+    if (++asked > 2) return {};
+    return JobResult(Error{asked == 1 ? Errc::kInternalFailure : Errc::kAccessDenied, "not now", {}, 0});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* list = std::get_if<ListJob>(&job.operation);
+    if (list == nullptr || list->page_token.empty() || hidden++ > 0) return {};
+    auto answer = std::get<ListResult>(system.answer(job));
+    answer.problems.push_back({{}, Error{Errc::kNetwork, "reset", {}, 0}});
+    return JobResult(answer);
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(hidden > 1);
+  CHECK(asked == 3);
+}

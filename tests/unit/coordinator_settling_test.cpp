@@ -318,14 +318,17 @@ TEST_CASE_METHOD(CommandsFixture, "what is made in place of another is cancelled
 
 TEST_CASE_METHOD(CommandsFixture, "what was done is followed to its end though its command is cancelled") {
   start_discovered();
-  worker().on_go = [this](const Job& job) -> Behaviour {
-    auto result = system.change(job);
-    std::get<MutationResult>(result).properties = R"({"id":"made-1","name":"a"})";  // the size shows later
+  worker().on_go = [this](const Job&) -> Behaviour {
     worker().draining = true;
-    return result;
+    return FakeWorker::Hold{};
   };
   const auto id = begin(stack({box("a", {{"size", 1}})}));
-  advance(Millis(2000));  // nobody can be asked for a look
+  advance(Millis(1500));  // nobody can be asked for a look from now on
+  const auto job = worker().asked<CreateJob>().front();
+  auto made = std::get<MutationResult>(system.change(job));
+  made.properties = R"({"id":"made-1","name":"a"})";  // the size shows later
+  worker().send_reply(job, Subjects("muster").reply("NS", coordinator->status().id, job.token), JobResult(made));
+  advance(Millis(1000));
   REQUIRE(row("NS::Box", "made-1").managed);
   api("cancel", {{"command", id}});
   settle();
@@ -378,4 +381,62 @@ TEST_CASE_METHOD(CommandsFixture, "what cannot be compared with what was declare
   CHECK(result_of(failed, "a") == "failed NOT_STABILIZED");
   CHECK_THAT(message_of(failed, "a"), Contains(create_first ? "made, and what it replaces is there still: /link"
                                                             : "done, and whether it is as declared is not known"));
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a change in progress is asked for by the request that was told last") {
+  start_discovered();
+  worker().on_go = [this](const Job& job) -> Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request", {}, {}, {}, Millis(0)});
+  };
+  Strings asked;
+  worker().on_job = [&](const Job& job) -> Behaviour {
+    const auto* status = std::get_if<StatusJob>(&job.operation);
+    if (status == nullptr) return {};
+    asked.push_back(status->request_id);
+    if (asked.size() > 2) return made_as("made-1", "uid-made-1", thing("a").dump());
+    const std::string next = asked.size() == 1 ? "" : "other";
+    return JobResult(MutationResult{MutationStatus::kInProgress, next, {}, {}, {}, Millis(0)});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(asked == Strings{"request", "request", "other"});
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what nobody has cancelled is not told as cancelled") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
+  worker().on_job = [](const Job& job) -> Behaviour {
+    return reads(job, "made-1") ? failed_as(Errc::kCancelled) : Behaviour();
+  };
+  CHECK(result_of(apply(stack({box("a", {{"size", 2}})})), "a") == "failed CANCELLED");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a change finds gone is missing though it was stale, and made anew next") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
+  worker().on_job = [](const Job& job) -> Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation)) return {};
+    return JobResult(ListResult{{}, {}, {{{}, Error{Errc::kAccessDenied, "some of it", {}, 0}}}, 0});
+  };
+  discover();
+  REQUIRE(state_of("NS::Box", "made-1") == "stale");
+  system.things.clear();
+  const auto wanted = stack({box("a", {{"size", 2}})});
+  CHECK(result_of(apply(wanted), "a") == "failed NOT_FOUND");
+  CHECK(state_of("NS::Box", "made-1") == "missing");
+  CHECK(apply(wanted)["state"] == "complete");
+  CHECK(thing("a")["size"] == 2);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "an object that the stack has under another name is not taken for a new one") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  worker().on_go = [this](const Job&) -> Behaviour {
+    const auto& there = system.thing("NS::Box", "made-1");
+    return made_as(there.id, there.uid, there.properties);
+  };
+  const auto failed = apply(stack({box("a"), box("b")}));
+  CHECK(result_of(failed, "b") == "failed CONFLICT");
+  CHECK_THAT(message_of(failed, "b"), Contains("made-1 belongs to stack shop, as a"));
+  CHECK(store->claim(*store->find(row("NS::Box", "made-1").scan, "made-1")).value()->name == "a");
 }
