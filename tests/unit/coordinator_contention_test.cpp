@@ -511,6 +511,8 @@ TEST_CASE_METHOD(CommandsFixture,
   CHECK(end_of(id)["state"] == "complete");
   advance(Millis(500));
   CHECK(resource_events() == Strings{"discovered:made-1", "updated:made-1"});
+  const auto told = api("resource", {{"target", "t"}, {"type", "NS::Box"}, {"native_id", "made-1"}, {"history", true}});
+  CHECK(std::ranges::count(told["history"], "discovered", [](const Json& each) { return each["cause"]; }) == 1);
 }
 
 TEST_CASE_METHOD(CommandsFixture, "what is told as made when it was seen to have gone is made anew") {

@@ -45,3 +45,30 @@ TEST_CASE("the plan of a command is kept as it was made") {
   broken["steps"][1]["resource"].erase("type");
   CHECK_FALSE(CommandPlan::parse(broken.dump()));
 }
+
+TEST_CASE("a target that has another name has it in all that is planned on it, and in nothing else") {
+  CommandPlan plan;
+  const auto add = [&](const char* target) {
+    auto& step = plan.steps.emplace_back();
+    step.action = StepAction::kUpdate;
+    step.target = target;
+    step.resource.emplace();
+    step.resource->name = "a";
+    step.resource->type = "NS::Box";
+    step.resource->target = target;
+    step.claim = declared_text(*step.resource);
+  };
+  add("old");
+  add("other");
+  plan.steps.emplace_back().target = "old";  // a deletion
+  plan.rename_target("old", "new");
+  const auto claimed_on = [&](std::size_t step) { return Json::parse(plan.steps.at(step).claim)["target"]; };
+  CHECK(plan.steps[0].target == "new");
+  CHECK(plan.steps[0].resource->target == "new");
+  CHECK(claimed_on(0) == "new");
+  CHECK(plan.steps[1].target == "other");
+  CHECK(plan.steps[1].resource->target == "other");
+  CHECK(claimed_on(1) == "other");
+  CHECK(plan.steps[2].target == "new");
+  CHECK(plan.steps[2].claim.empty());
+}
