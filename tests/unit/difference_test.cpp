@@ -151,7 +151,9 @@ TEST_CASE("a reference keeps the type of its value where it is the whole, and ma
   CHECK(value_at(object, "name").value() == "shop");
   CHECK(value_at(object, "columns[0].name").value() == "id");
   CHECK(pointer_to("columns[0].a/b") == "/columns/0/a~1b");
-  for (const auto* path : {"columns[1]", "columns[x]", "columns[0", "none", "name.x", "columns.name", "[0]"}) {
+  CHECK(pointer_to("a~b") == "/a~0b");
+  for (const auto* path : {"columns[1]", "columns[x]", "columns[0x]", "columns[99999999999999999999]", "columns[0",
+                           "none", "name.x", "columns.name", "[0]"}) {
     CHECK_FALSE(value_at(object, path));
   }
   const auto lookup = [&](const std::string& name, const std::string& path) -> std::optional<Json> {
@@ -160,6 +162,7 @@ TEST_CASE("a reference keeps the type of its value where it is the whole, and ma
   using Part = TextPart::Kind;
   CHECK(resolve({"/a", {{Part::kResource, "db", "port"}}}, lookup).value() == 5432);
   CHECK(resolve({"/a", {{Part::kLiteral, "port-"}, {Part::kResource, "db", "port"}}}, lookup).value() == "port-5432");
+  CHECK(resolve({"/a", {{Part::kLiteral, "of "}, {Part::kResource, "db", "name"}}}, lookup).value() == "of shop");
   CHECK_FALSE(resolve({"/a", {{Part::kResource, "other", "port"}}}, lookup));
   const auto empty = [](const std::string&, const std::string&) { return std::optional(Json()); };
   CHECK(resolve({"/a", {{Part::kResource, "db", "port"}}}, empty).value().is_null());

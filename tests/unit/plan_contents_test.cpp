@@ -249,3 +249,23 @@ TEST_CASE("what lies in a thing whose name another type has now is made anew") {
   CHECK(step_of(result.plan, "schema").reason == "lies in another app, which goes");
   CHECK(result.plan.steps.back().reason == "another has its name");
 }
+
+TEST_CASE("what lies in a thing that is made anew waits for that, though it does not name it") {
+  Nested world;
+  const auto result = make_plan({"shop", {app("LATIN1"), schema(""), table()}}, ApplyMode::kReconcile, world);
+  CHECK(messages(result).empty());
+  REQUIRE(actions(result.plan) == Strings{"replace app", "replace schema", "replace table"});
+  CHECK(step_of(result.plan, "schema").after == std::vector<std::size_t>{0});
+}
+
+TEST_CASE("what is chosen takes along what lies in what is made anew for it, and in nothing else") {
+  Nested world;
+  const std::vector all{app("LATIN1"), schema(), table(), role("x")};
+  const auto chosen = [&](const std::string& name) {
+    auto plan = make_plan({"shop", all}, ApplyMode::kReconcile, world).plan;
+    plan.restrict_to({name}, {});
+    return actions(plan);
+  };
+  CHECK(chosen("app") == Strings{"replace app", "replace schema", "replace table"});
+  CHECK(chosen("x") == Strings{"create x"});
+}

@@ -1,4 +1,5 @@
 // What a plan says of its steps.
+#include "coordinator/plan_basis.h"
 #include "support/planning_world.h"
 
 using namespace muster;
@@ -50,8 +51,47 @@ TEST_CASE("what is declared with an id is adopted by it, on one target of a syst
     REQUIRE(messages(planned()).size() == 1);
     CHECK_THAT(messages(planned())[0], Contains("plain-1 is resource a of stack store already, on target twin"));
   }
+  SECTION("also where the other one only knows it, or has lost it") {
+    auto& other = world.add("PG::Plain", "plain-1", {{"size", 1}});
+    other.target = "twin";
+    if (GENERATE(true, false)) world.manage(other, wanted, "store").state = ResourceState::kMissing;
+    CHECK(messages(planned()).empty());
+    CHECK(actions(planned().plan) == Strings{"adopt a"});
+  }
   SECTION("and made where it is not there") {
     wanted.native_id = "plain-2";
     CHECK(actions(planned().plan) == Strings{"create a"});
   }
+}
+
+TEST_CASE("what cannot be made anew is a mistake where it would have to be") {
+  World world;
+  auto wanted = role("db", {{"encoding", "LATIN1"}});
+  wanted.type = "PG::Database";
+  auto& there = world.add("PG::Database", "db-1", {{"name", "db"}, {"encoding", "UTF8"}});
+  const auto mistakes = [&] { return messages(make_plan({"shop", {wanted}}, ApplyMode::kReconcile, world)); };
+  SECTION("for it is nobody's") {
+    CHECK(mistakes() == Strings{"db: db-1 is there and is another: cannot be changed in place: /encoding; "
+                                "declare it as it is"});
+  }
+  SECTION("for nobody can delete it") {
+    world.manage(there, wanted);
+    CHECK(mistakes().empty());
+    world.types["PG::Database"].operations = {Operation::kList, Operation::kRead, Operation::kCreate,
+                                              Operation::kUpdate};
+    CHECK(mistakes() == Strings{"db: would have to be replaced, and PG::Database cannot be deleted"});
+  }
+}
+
+TEST_CASE("where two plans differ is said by what either would do") {
+  const std::vector<PlanBasis> before{{"shop/a", "update", "1", {}}, {"shop/b", "create", "2", {}}};
+  CHECK(moved(before, before).empty());
+  CHECK(moved(before, {before[0]}) == Strings{"shop/b was planned as create, and needs nothing now"});
+  CHECK(moved({before[0]}, before) == Strings{"shop/b would need create now"});
+  CHECK(moved(before, {before[0], {"shop/b", "adopt", "2", {}}}) ==
+        Strings{"shop/b was planned as create, and would be adopt now"});
+  CHECK(moved(before, {before[0], {"shop/b", "create", "3", {}}}) ==
+        Strings{"shop/b differs in other ways than when it was planned"});
+  CHECK(moved(before, {before[0], {"shop/b", "create", "3", "/size"}}) ==
+        Strings{"shop/b differs in other ways than when it was planned: /size"});
 }
