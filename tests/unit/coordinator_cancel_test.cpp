@@ -368,3 +368,17 @@ TEST_CASE_METHOD(CancelFixture, "each deletion in a thing that is emptied is a j
   for (const auto& job : deletions) jobs.insert(job.id.value);
   CHECK(jobs.size() == 4);
 }
+
+TEST_CASE_METHOD(CancelFixture, "what has gone by itself from a thing that is emptied holds up nothing") {
+  system.refuses_full = true;
+  start_discovered();
+  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  worker().on_go = [this](const Job& job) -> Behaviour {
+    if (job.type == "NS::Item" && std::holds_alternative<DeleteJob>(job.operation)) system.things["NS::Item"].clear();
+    return {};
+  };
+  CHECK(apply(declared("y"))["state"] == "complete");
+  CHECK(thing("a")["kind"] == "y");
+  CHECK(system.things["NS::Item"].size() == 1);
+}

@@ -324,12 +324,100 @@ TEST_CASE_METHOD(CommandsFixture, "what is made in a thing is told by which of i
   type.parent = "NS::Box";
   type.parent_parameters = {{"box", "name"}, {"none", "absent"}};
   start_discovered();
-  auto item = box("i");
+  auto item = box("i", {{"of", nullptr}});
   item["type"] = "NS::Item";
-  item["parent"] = "a";
-  REQUIRE(apply(stack({box("a"), item}))["state"] == "complete");
+  if (GENERATE(true, false)) {
+    item["parent"] = "a";
+  } else {  // it lies in the first one that it refers to
+    const Json first{{"resource", "a"}, {"path", "id"}}, second{{"resource", "b"}, {"path", "id"}};
+    const Json text{{"literal", "in "}};
+    item["holes"] = Json::array({{{"pointer", "/of"}, {"parts", Json::array({text, first, second})}}});
+  }
+  REQUIRE(apply(stack({box("a"), box("b"), item}))["state"] == "complete");
   const auto parent = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).parent;
   REQUIRE(parent);
   CHECK(parent->native_id == "made-1");
   CHECK(Json::parse(parent->parameters) == Json{{"box", "a"}});
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a command is refused where one that waited before it has changed what it leaves") {
+  start_discovered();
+  const auto sizes = [](int a, int b) { return stack({box("a", {{"size", a}}), box("b", {{"size", b}})}); };
+  REQUIRE(apply(sizes(1, 1))["state"] == "complete");
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto first = begin(sizes(2, 1));
+  advance(Millis(300));
+  const auto second = begin(sizes(2, 2));
+  const auto third = begin(sizes(3, 1));  // planned while b is of size 1
+  worker().on_go = {};
+  worker().release();
+  CHECK(end_of(first)["state"] == "complete");
+  CHECK(end_of(second)["state"] == "complete");
+  const auto refused = end_of(third);
+  CHECK(result_of(refused, "a") == "blocked CONFLICT");
+  CHECK_THAT(message_of(refused, "a"), Contains("shop/b has been changed by command " + second));
+  CHECK(thing("a")["size"] == 2);
+  CHECK(thing("b")["size"] == 2);
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "what waits for several steps is begun by the next coordinator when they have ended") {
+  start_discovered();
+  worker().on_go = [](const Job& job) -> FakeWorker::Behaviour {
+    const auto& create = std::get<CreateJob>(job.operation);
+    const bool holds = Json::parse(create.properties.json)["name"] == "b";
+    return holds ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
+  };
+  auto last = box("c");
+  last["after"] = {"a", "b"};
+  const auto id = begin(stack({box("a"), box("b"), last}));
+  advance(Millis(1000));
+  REQUIRE(thing("a")["name"] == "a");
+  crash();
+  worker().on_go = {};
+  start();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(count() == 3);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "of the commands that wait the one is cancelled that is named") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto first = begin(stack({box("a")}, "patch"));
+  advance(Millis(300));
+  const auto second = begin(stack({box("b")}, "patch")), third = begin(stack({box("c")}, "patch"));
+  api("cancel", {{"command", third}});
+  CHECK(end_of(third)["state"] == "cancelled");
+  worker().on_go = {};
+  worker().release();
+  CHECK(end_of(first)["state"] == "complete");
+  CHECK(end_of(second)["state"] == "complete");
+  CHECK(count() == 2);
+  CHECK(thing("c").is_null());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is told late is evidence for the command that has asked for it") {
+  auto schema = Json::parse(kBoxSchema);
+  schema.erase("x-muster-identity");
+  for (auto& type : manifest.types) type.schema = schema.dump();
+  start_discovered();
+  std::optional<JobResult> made;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto& create = std::get<CreateJob>(job.operation);
+    const bool is_b = Json::parse(create.properties.json)["name"] == "b";
+    if (is_b && !made) made = system.change(job);
+    return JobResult(Error{Errc::kInternalFailure, "crashed", Millis(20'000), 0});
+  };
+  auto theirs = stack({box("b")});
+  theirs["stacks"][0]["stack"] = "store";
+  const auto mine = begin(stack({box("a")})), other = begin(theirs);
+  wait_until([&] { return made && worker().asked<CreateJob>().size() == 2; });
+  advance(Millis(1000));
+  worker().send_late(worker().asked<CreateJob>().back(), *made);
+  advance(Millis(1000));
+  worker().on_go = {};
+  CHECK(end_of(other)["state"] == "complete");
+  CHECK(row("NS::Box", "made-1").stack == "store");
+  CHECK(end_of(mine)["state"] == "complete");
+  CHECK(thing("a")["id"] == "made-2");
 }
