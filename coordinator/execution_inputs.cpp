@@ -40,11 +40,14 @@ Result<void> Execution::locate(Work& work) {
     const auto type = std::ranges::find(work.manifest->types, step.type, &TypeDescriptor::name);
     if (type != work.manifest->types.end()) work.type = &*type;
   }
-  if (step.resource && step.resource->replace != ReplaceOrder::kAsType) {
-    work.create_first = step.resource->replace == ReplaceOrder::kCreateFirst;
-  } else if (work.type != nullptr) {
-    const auto schema = Json::parse(work.type->schema, nullptr, false);
-    work.create_first = schema.is_object() && schema.value("x-muster-replace", Json()) == "create-first";
+  if (step.action == StepAction::kReplace) {
+    auto order = step.resource->replace;
+    if (order == ReplaceOrder::kAsType && work.type != nullptr) {
+      const auto schema = Json::parse(work.type->schema, nullptr, false);
+      const bool first = schema.is_object() && schema.value("x-muster-replace", Json()) == "create-first";
+      order = first ? ReplaceOrder::kCreateFirst : ReplaceOrder::kDeleteFirst;
+    }
+    work.set_order(order);
   }
   if (work.change() == Work::Change::kCreate) {  // known before anything speaks against it: the key must not be lost
     inherit_key(work);

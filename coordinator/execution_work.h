@@ -53,9 +53,15 @@ struct Execution::Work {
   [[nodiscard]] std::string place() const {
     return nlohmann::json{step.stack, step.name, step.target, step.type}.dump();
   }
+  /// The order of a replacement is kept as it was when that began: its type may say another after a restart.
+  void set_order(ReplaceOrder order) {
+    if ((op.phase & kOrdered) == 0) op.phase |= kOrdered | (order == ReplaceOrder::kCreateFirst ? kCreateFirst : 0U);
+    create_first = (op.phase & kCreateFirst) != 0;
+  }
   /// A replacement goes on with its other change.
   void begin_second_half() {
-    op.phase = kSecondHalf | static_cast<unsigned>(create_first ? Phase::kReading : Phase::kCreating);
+    op.phase |= kSecondHalf;
+    set_phase(create_first ? Phase::kReading : Phase::kCreating);
     if (!MUSTER_MUTATION("same-key-for-both-halves")) ++op.epoch;
     op.job = {};
     op.request_id.clear();
@@ -65,7 +71,7 @@ struct Execution::Work {
     precondition = {};
   }
 
-  static constexpr unsigned kPhaseBits = 15, kSecondHalf = 16;
+  static constexpr unsigned kPhaseBits = 15, kSecondHalf = 16, kOrdered = 32, kCreateFirst = 64;
 
   const CommandStep& step;
   OperationRow op;

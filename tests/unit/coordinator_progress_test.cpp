@@ -330,3 +330,37 @@ TEST_CASE_METHOD(CommandsFixture, "an update that is never as declared is tried 
   CHECK(result_of(api("command", {{"command", id}}), "a") == "failed NOT_STABILIZED");
   CHECK(worker().asked<UpdateJob>().size() == 5);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "a replacement keeps its order though its type has another after a restart") {
+  const bool create_first = GENERATE(true, false);
+  const auto ordered = [&](bool first) {
+    auto changed = manifest;
+    auto schema = Json::parse(kBoxSchema);
+    if (first) schema["x-muster-replace"] = "create-first";
+    for (auto& type : changed.types) type.schema = schema.dump();
+    changed.version = first ? "1.0.0" : "2.0.0";
+    return changed;
+  };
+  manifest = ordered(create_first);
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"kind", "x"}})}))["state"] == "complete");
+  auto wanted = box("b", {{"kind", "y"}});
+  wanted["name"] = "a";
+  worker().on_go = [](const Job& job) -> FakeWorker::Behaviour {
+    return std::holds_alternative<CreateJob>(job.operation) ? FakeWorker::Behaviour(FakeWorker::Hold{})
+                                                            : FakeWorker::Behaviour();
+  };
+  const auto id = begin(stack({wanted}));
+  advance(Millis(1000));
+  REQUIRE(worker().asked<CreateJob>().size() == 2);
+  add_worker("w2", ordered(!create_first));
+  advance(Millis(1500));
+  crash();
+  remove_worker("w1");
+  start();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(count() == 1);
+  CHECK(thing("b")["kind"] == "y");
+  CHECK(row("NS::Box", thing("b")["id"].get<std::string>()).managed);
+  CHECK(plan(stack({wanted}))["nothing"] == true);
+}
