@@ -272,12 +272,9 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
   if (auto* read = std::get_if<ReadResult>(&outcome.result); read != nullptr && read->items.size() == 1) {
     answer = std::move(read->items.front());
   }
-  if (auto* item = std::get_if<Item>(&answer)) {
-    if (item->native_id.empty()) item->native_id = work.op.native_id;
-    if (item->native_id != work.op.native_id) {
-      answer = Error{
-          Errc::kContract, "the plugin answered a read of " + work.op.native_id + " with " + item->native_id, {}, 0};
-    }
+  if (const auto* item = std::get_if<Item>(&answer); item != nullptr && item->native_id != work.op.native_id) {
+    answer = Error{
+        Errc::kContract, "the plugin answered a read of " + work.op.native_id + " with " + item->native_id, {}, 0};
   }
   // What has been told as gone since may have been read before that: another look tells.
   const bool seen = std::holds_alternative<Item>(answer);

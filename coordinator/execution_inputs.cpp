@@ -49,11 +49,8 @@ Result<void> Execution::locate(Work& work) {
     }
     work.set_order(order);
   }
-  if (work.change() == Work::Change::kCreate) {  // known before anything speaks against it: the key must not be lost
-    inherit_key(work);
-  } else if (row && work.op.native_id.empty()) {
-    work.op.native_id = row->native_id;
-  }
+  // Known before anything speaks against it: the key must not be lost.
+  if (work.change() == Work::Change::kCreate) inherit_key(work);
   if (!target || target->state == TargetState::kRemoved) {
     return Error{Errc::kNotFound, "no target is named '" + step.target + "' any more", {}, 0};
   }

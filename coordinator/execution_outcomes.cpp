@@ -339,8 +339,7 @@ void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
         note(*error);
         continue;
       }
-      auto item = std::get<Item>(read->items[i]);
-      if (item.native_id.empty()) item.native_id = asked[i];
+      const auto& item = std::get<Item>(read->items[i]);
       if (item.native_id == asked[i] && is_wanted(work, item)) return created(work, item, now);
     }
     search.candidates.erase(search.candidates.begin(),
@@ -410,7 +409,6 @@ Result<JsonText> Execution::kept_form(Work& work, const Item& item) {
   auto whole = canonical_object(item.properties);
   if (!whole) return whole;
   work.state = hash128(*whole);
-  if (work.type == nullptr) return whole;
   const auto [it, made] = unread_.try_emplace(work.type->name);
   if (made) it->second = UnreadProperties(rules_of(*work.type));
   std::vector<std::string> dropped;
@@ -532,7 +530,7 @@ void Execution::updated(Work& work, const Item& item, TimePoint now) {
 
 /// What is done cannot be followed to its end.
 Error Execution::unconfirmed(const Work& work, const Error& why) {
-  const bool replaces = work.step.action == StepAction::kReplace && work.create_first && !work.second_half();
+  const bool replaces = work.step.action == StepAction::kReplace && !work.second_half();
   return {Errc::kNotStabilized,
           (replaces ? "made, and what it replaces is there still: "
                     : "done, and whether it is as declared is not known: ") +
