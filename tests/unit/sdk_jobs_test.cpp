@@ -437,3 +437,35 @@ TEST_CASE("a target's configuration is read anew after a minute, and when it cha
   CHECK(read(R"({"token":null,"other":1})") == "third-value");
   ::unsetenv("TH_TOKEN");
 }
+
+TEST_CASE("of more than 256 targets those that were read of last are remembered") {
+  std::string seen;
+  Plugin plugin({.name = "things", .ns = "TH", .version = "1.2.3"});
+  plugin.type({.name = "TH::Thing"}).read([&](const ReadRequest& request, JobContext&) -> Result<Resource> {
+    seen = request.target.config.at("token").get<std::string>();
+    return not_found();
+  });
+  WorkerHarness worker(plugin, 2, {.env = {"TH_*"}, .files = {}, .secret_dir = {}});
+  worker.start_accepted();
+  int jobs = 0;
+  const auto read = [&](int target) {
+    Job job = worker.job("j" + std::to_string(++jobs), ReadJob{{"x"}});
+    job.target.id = TargetId("t" + std::to_string(target));
+    job.target.config = {R"({"token":null})", {{"/token", {{SecretPart::Kind::kEnv, "TH_TOKEN"}}}}};
+    worker.send_to_pool(job);
+    worker.run_one();
+    return seen;
+  };
+  ::setenv("TH_TOKEN", "first-value", 1);
+  for (int target = 0; target < 256; ++target) {
+    read(target);
+    worker.advance(Millis{10});
+  }
+  ::setenv("TH_TOKEN", "second-value", 1);
+  CHECK(read(0) == "first-value");
+  CHECK(read(256) == "second-value");
+  CHECK(read(1) == "first-value");
+  CHECK(read(255) == "first-value");
+  CHECK(read(0) == "second-value");  // what was known for longest made room
+  ::unsetenv("TH_TOKEN");
+}

@@ -89,6 +89,32 @@ TEST_CASE("what a change was given leaves its worker with no word of the plugin'
   for (const auto& message : worker.heard()) CHECK(message.data.find("c4nary") == std::string::npos);
 }
 
+TEST_CASE("the secrets of the last 256 changes are remembered, and no more than these") {
+  const Canary secret;
+  ChangingPlugin plugin;
+  std::vector<std::string> kept;
+  plugin.answer = [&](JobContext&) -> Result<Mutation> {
+    kept.push_back(plugin.created.properties.at("password").get<std::string>());
+    return conflict("no");
+  };
+  plugin.health([&](Context&) -> Result<void> {
+    if (kept.empty()) return {};
+    return unavailable(kept.at(0) + " " + kept.at(1) + " " + kept.back());
+  });
+  WorkerHarness worker(plugin, 2, secret.policy);
+  worker.start_accepted();
+  worker.run_life();
+  for (int i = 100; i < 357; ++i) {
+    ::setenv("TH_SECRET", ("c4nary-" + std::to_string(i)).c_str(), 1);
+    begin(worker, "t" + std::to_string(i), CreateJob{"key", secret.document, {}});
+    worker.run_one();
+  }
+  REQUIRE(kept.size() == 257);
+  worker.advance(Millis{10'000});
+  worker.run_life();
+  CHECK(worker.heartbeats().back().health == "c4nary-100 *** ***");
+}
+
 TEST_CASE("a secret that may not be used keeps a change from being begun") {
   const Canary secret;
   ChangingPlugin plugin;
@@ -154,4 +180,7 @@ TEST_CASE("an id with a secret in it is not altered and does not leave, unless t
   named.json = R"({"name":"alice","password":null})";
   const auto created = run("c", CreateJob{"key", named, {}}, Mutation(Resource{"alice", Properties{}, ""}));
   CHECK(std::get<MutationResult>(created).native_id == "alice");
+  const auto child =
+      run("d", CreateJob{"key", secret.document, Parent{"TH::Thing", "alice"}}, Mutation(Resource{"alice/child"}));
+  CHECK(std::get<MutationResult>(child).native_id == "alice/child");
 }

@@ -83,6 +83,20 @@ TEST_CASE("an acknowledgement of something else changes nothing") {
   CHECK(worker.resent().size() == 1);
 }
 
+TEST_CASE("that nobody is there to take a result is no answer to it") {
+  ChangingPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  begin(worker, "a");
+  worker.coordinator_bus().disconnect();
+  worker.run_one();
+  worker.advance(Millis{9000});
+  CHECK(worker.core().counters().malformed == 0);
+  worker.coordinator_bus().reconnect();
+  worker.advance(Millis{30'000});
+  CHECK_FALSE(worker.resent().empty());
+}
+
 TEST_CASE("errors of a mutation that was begun are acknowledged, too; those of others are not") {
   ChangingPlugin plugin;
   const auto disk = std::make_shared<MemoryDisk>();
@@ -399,6 +413,20 @@ TEST_CASE("a change that is stopped is answered as the plugin ends it, with the 
   CHECK(worker.failed("a").code == expected);
   CHECK(worker.failed("a").message == "stopped half-way");
   CHECK_FALSE(worker.last_reply_of(reply_subject(worker, "a")).empty());
+}
+
+TEST_CASE("a change that fails as it is stopped fails with what the plugin knows of it") {
+  ChangingPlugin plugin;
+  plugin.answer = [](JobContext& context) -> Result<Mutation> {
+    if (!context.stop_token().stop_requested()) return Mutation::deleted();
+    return conflict("it had changed before");  // nothing was done, which the reason for the stop would not say
+  };
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  begin(worker, "a", DeleteJob{"key", "x", {}});
+  worker.control(Cancel{running("a")});
+  worker.run_one();
+  CHECK(worker.failed("a").code == Errc::kConflict);
 }
 
 TEST_CASE("a stuck change is given up, and what came of it is told when it returns") {
