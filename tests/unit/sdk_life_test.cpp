@@ -146,6 +146,7 @@ TEST_CASE("initialize is given 60 s") {
   worker.submitted().clear();
   worker.advance(Millis{59'999});
   CHECK(worker.core().state() == State::kInitializing);
+  CHECK(worker.core().next_due() == worker.now() + Millis{1});  // nothing else wakes it
   worker.advance(Millis{1});
   CHECK(worker.core().state() == State::kFailed);
   CHECK(worker.core().runs_plugin_code());
@@ -175,6 +176,7 @@ TEST_CASE("a worker that is told to drain while it initializes stops that first"
     CHECK_FALSE(worker.life_waits());
   }
   SECTION("it does not return") {
+    CHECK(worker.core().next_due() == worker.now() + Millis{4000});
     worker.advance(Millis{4000});
     CHECK(says(worker, "initialize has not returned for 4 s"));
     CHECK_FALSE(says(worker, "cleanup"));  // there is nothing to clean up
@@ -448,7 +450,8 @@ TEST_CASE("a plugin cleans up once, after its last job") {
   worker.core().drain(worker.now(), Millis{9500});
   worker.advance(Millis{2000});
   CHECK(worker.announcements().empty());
-  REQUIRE(worker.heartbeats().size() == 2);  // it is still there, and takes nothing
+  CHECK(worker.core().next_due() > worker.now());  // what it will not say keeps it not awake
+  REQUIRE(worker.heartbeats().size() == 2);        // it is still there, and takes nothing
   CHECK(last_beat(worker).draining);
   CHECK(last_beat(worker).free_slots == 0);
 

@@ -168,6 +168,17 @@ TEST_CASE("a final rejection ends the worker and its log says why") {
   CHECK(worker.heard().empty());
 }
 
+TEST_CASE("a worker whose plugin cannot initialize has ended within that turn, for nothing would wake it") {
+  ThingsPlugin plugin;
+  plugin.initialize([](InitializeContext&) -> Result<void> { return unavailable("no route to the database"); });
+  WorkerHarness worker(plugin);
+  worker.start();
+  const Work work = std::move(worker.submitted().front());
+  worker.core().complete(work.token, work.run(), worker.now());
+  worker.core().tick(worker.now());
+  CHECK(worker.core().state() == State::kFailed);
+}
+
 TEST_CASE("another rejection makes it ask again, ever more seldom") {
   const ThingsPlugin plugin;
   WorkerHarness worker(plugin);
