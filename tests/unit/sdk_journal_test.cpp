@@ -46,6 +46,20 @@ void keep(Journal& journal, const std::string& token, const Bytes& reply) {
   journal.finish(Token(token), reply).value();
 }
 
+/// What comes of `act` while no file can be written beyond its first 4 KiB.
+template <typename Act>
+auto on_full_disk(Act act) {
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit limit {};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &limit) == 0);
+  const struct rlimit small { 4096, limit.rlim_max };
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  auto result = act();
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  std::signal(SIGXFSZ, before);
+  return result;
+}
+
 std::string slurp(const fs::path& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
@@ -265,15 +279,7 @@ TEST_CASE("what finds no room is not begun, and leaves nothing") {
   Place place;
   const auto journal = place.open("w1");
   SECTION("the disk is full") {
-    const auto before = std::signal(SIGXFSZ, SIG_IGN);
-    struct rlimit limit {};
-    REQUIRE(::getrlimit(RLIMIT_FSIZE, &limit) == 0);
-    const struct rlimit small { 4096, limit.rlim_max };
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
-    const auto begun = journal->begin(Token("t"));
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    std::signal(SIGXFSZ, before);
-    REQUIRE_FALSE(begun);
+    REQUIRE_FALSE(on_full_disk([&] { return journal->begin(Token("t")); }));
   }
   SECTION("the directory is gone") {
     fs::remove_all(place.pool());
@@ -286,6 +292,15 @@ TEST_CASE("what finds no room is not begun, and leaves nothing") {
   }
   CHECK_FALSE(fs::exists(place.file("w1", "t")));
   CHECK_FALSE(journal->finish(Token("t"), "result"));
+}
+
+TEST_CASE("a result that is written in part is not said to be kept") {
+  Place place;
+  const auto journal = place.open("w1");
+  journal->begin(Token("t")).value();
+  const auto kept = on_full_disk([&] { return journal->finish(Token("t"), std::string(6000, 'x')); });
+  REQUIRE_FALSE(kept);
+  CHECK_THAT(kept.error().message, Catch::Contains(place.file("w1", "t").string()));
 }
 
 TEST_CASE("one token is begun once") {

@@ -97,6 +97,20 @@ TEST_CASE("An answer of several pages has no more items than are wanted") {
   CHECK(listing.asked == Asked{"/5", "2/5"});  // one size throughout
   CHECK(got.list.items.size() == 4);
   CHECK(got.list.next_page_token == "4");
+
+  Listing fits(100);
+  WorkerHarness other(fits.plugin);
+  CHECK(answer(other, pages(64, 4)).list.items.size() == 4);
+}
+
+TEST_CASE("Pages that grow make no answer with more items than are wanted") {
+  Listing listing(100);
+  WorkerHarness worker(listing.plugin);
+  listing.at_page = [&](ListPage page) -> Result<ListPage> {
+    if (listing.asked.size() == 1) page.items.pop_back();
+    return page;
+  };
+  CHECK(answer(worker, pages(64, 4)).list.items.size() == 3);  // the next may have two as well
 }
 
 TEST_CASE("Pages that come slowly are answered one at a time") {
