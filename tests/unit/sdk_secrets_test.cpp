@@ -104,6 +104,7 @@ TEST_CASE("files are read from allowed directories alone, wherever links lead") 
   CHECK(read(temp.file("allowed/limit", std::string(64 * 1024, 'x'))).value().size() == 64 * 1024);
   CHECK(read(temp.file("allowed/lines", "a\nb\n\n")).value() == "a\nb\n");
   CHECK(read(temp.file("allowed/empty", "")).value().empty());
+  CHECK_FALSE(value_of(Kind::kFile, "/dev/null", {.env = {}, .files = {"/dev"}, .secret_dir = {}}));  // may not end
 }
 
 TEST_CASE("a secret is a file of its name in the secret directory") {
@@ -141,6 +142,23 @@ TEST_CASE("text is redacted, longest secret first, short ones not at all") {
   text = percent_encode("bytes \xff\xfe\xfd\xfc!");
   Redactor({"\xff\xfe\xfd\xfc"}).redact(text);
   CHECK(text == "bytes ***!");
+  text = percent_encode("what a plugin says: p\xff ss/word");  // where but the bytes that are no UTF-8 are encoded
+  Redactor({"p\xff ss/word"}).redact(text);
+  CHECK(text == "what a plugin says: ***");
+}
+
+TEST_CASE("a secret is redacted as JSON quotes it, and as JSON that quotes that does") {
+  const std::string secret = "p\u00e4\"ss\\word";
+  for (const bool ascii_only : {false, true}) {
+    const Json once{{"refused", secret}};
+    const Json twice{{"refused", once.dump(-1, ' ', ascii_only)}};
+    for (const auto& json : {once, twice}) {
+      std::string text = "400: " + json.dump(-1, ' ', ascii_only);
+      INFO(text);
+      Redactor({secret}).redact(text);
+      CHECK_THAT(text, Catch::Contains("***") && !Catch::Contains("word"));
+    }
+  }
 }
 
 TEST_CASE("a secret is redacted as URLs, headers and JSON encoders have it") {

@@ -15,7 +15,7 @@ constexpr std::string_view kMask = "***";
 constexpr int kMaxQuoted = 2;
 
 /// What stands between the quotes of a JSON string.
-std::string quoted_json(const std::string& text, bool ascii_only = false) {
+std::string quoted_json(const std::string& text, bool ascii_only) {
   const std::string json = Json(text).dump(-1, ' ', ascii_only);
   return json.substr(1, json.size() - 2);
 }
@@ -69,11 +69,13 @@ Redactor::Redactor(const std::vector<std::string>& secrets) {
     if (form != secret) needles_.push_back(form);
     if (valid_utf8(secret)) needles_.push_back(form = secret);
     needles_.push_back(in_url(secret));
-    needles_.push_back(quoted_json(form, true));
     for (std::string& encoded : in_base64(secret)) needles_.push_back(std::move(encoded));
-    for (int quoted = 0; quoted < kMaxQuoted; ++quoted) {
-      form = quoted_json(form);
-      needles_.push_back(form);
+    for (const bool ascii_only : {false, true}) {
+      std::string quoted = form;
+      for (int times = 0; times < kMaxQuoted; ++times) {
+        quoted = quoted_json(quoted, ascii_only);
+        needles_.push_back(quoted);
+      }
     }
   }
   sort();
@@ -160,9 +162,8 @@ void Redactor::redact(Item& item) const {
 void Redactor::redact(ListResult& page) const {
   std::erase_if(page.items, [&](const Item& item) {
     if (!finds_in(item.native_id)) return false;
-    std::string masked = item.native_id;
-    redact(masked);
-    page.problems.push_back({masked, failure(Errc::kAccessDenied, "the native id contains a secret of the target")});
+    page.problems.push_back(
+        {item.native_id, failure(Errc::kAccessDenied, "the native id contains a secret of the target")});
     return true;
   });
   for (Item& item : page.items) redact(item);
