@@ -367,7 +367,7 @@ void WorkerCore::on_job(const Message& message, TimePoint now) {
     ++counters_.duplicates;
     return;
   }
-  if (state_ != State::kActive || free_slots() == 0) {
+  if (free_slots() == 0) {
     ++counters_.busy;
     return reply_to(*job, reply, Busy{}, 0);
   }
@@ -488,7 +488,6 @@ void WorkerCore::complete(const Token& token, Outcome outcome, TimePoint now) {
   } else if (slot.phase == Slot::Phase::kStopping) {
     answer(slot, slot.stop_error, outcome.calls);
   }
-  if (state_ == State::kDraining) tick_drain(now);
 }
 
 // ---- Control
