@@ -537,3 +537,16 @@ TEST_CASE("$SRV shows the worker as a micro service") {
   }
   CHECK(worker.core().counters().malformed == 4);
 }
+
+TEST_CASE("of very many questions at once a worker answers some") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  const std::string inbox = worker.coordinator_bus().inbox() + ".srv";
+  for (int i = 0; i < 600; ++i) worker.send("$SRV.PING", "{}", inbox);
+  worker.advance(Millis{51});
+  const auto answers = std::count_if(worker.heard().begin(), worker.heard().end(),
+                                     [&](const WorkerHarness::Heard& it) { return it.subject == inbox; });
+  CHECK(answers >= 256);
+  CHECK(answers < 400);
+}

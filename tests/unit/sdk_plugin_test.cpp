@@ -257,6 +257,15 @@ TEST_CASE("a read answers each id in its order") {
   CHECK(std::get<Item>(items[2]) == Item{"c", "", "{}"});
 }
 
+TEST_CASE("what a plugin says of a failure is what may travel") {
+  Error strange{.code = Errc::kMalformed, .message = "no JSON", .retry_after = Millis{-5}};
+  const auto result = read({Result<Resource>(strange)}, {"a"});
+  const Error told = std::get<Error>(std::get<ReadResult>(result).items.front());
+  CHECK(told.code == Errc::kInternalFailure);  // the other stays in one process
+  CHECK(told.retry_after == Millis{0});
+  CHECK(told.message == "no JSON");
+}
+
 TEST_CASE("a read that breaks the contract fails the job") {
   CHECK_THAT(failed(read({}, {"a"})).message, Catch::Contains("contract: 1 ids to read, 0 answers"));
   CHECK_THAT(failed(read({Result<Resource>(resource("b"))}, {"a"})).message, Catch::Contains("contract: "));
@@ -420,6 +429,11 @@ TEST_CASE("inspect gives system, filters and types") {
   CHECK(result.types == inspection.types);
   inspection.types = {"TH::Unknown"};
   CHECK_THAT(failed(run(plugin, InspectJob{}, "")).message, Catch::Contains("contract: "));
+  inspection.types.clear();
+  for (const auto& system : {std::string(4097, 'x'), std::string("\xff")}) {
+    inspection.system = system;
+    CHECK_THAT(failed(run(plugin, InspectJob{}, "")).message, Catch::Contains("contract: system"));
+  }
 }
 
 TEST_CASE("whatever a plugin throws is an INTERNAL_FAILURE") {

@@ -142,8 +142,8 @@ TEST_CASE("text is redacted, longest secret first, short ones not at all") {
   text = percent_encode("bytes \xff\xfe\xfd\xfc!");
   Redactor({"\xff\xfe\xfd\xfc"}).redact(text);
   CHECK(text == "bytes ***!");
-  text = percent_encode("what a plugin says: p\xff ss/word");  // where but the bytes that are no UTF-8 are encoded
-  Redactor({"p\xff ss/word"}).redact(text);
+  text = percent_encode("what a plugin says: p\xff \"ss/word");  // where only what is no UTF-8 is encoded
+  Redactor({"p\xff \"ss/word"}).redact(text);
   CHECK(text == "what a plugin says: ***");
 }
 
