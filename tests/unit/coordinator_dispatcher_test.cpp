@@ -179,6 +179,7 @@ TEST_CASE_METHOD(DispatcherFixture, "a job that a worker is too busy for goes el
   join("w2");
   const auto first = dispatch();
   answer(first.job, "w1", Busy{});
+  CHECK(dispatcher.counters().busy == 1);
   const auto second = take();
   CHECK(second.subject == own("w2"));
   CHECK(second.job.id == first.job.id);

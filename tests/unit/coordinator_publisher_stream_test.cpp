@@ -302,3 +302,34 @@ TEST_CASE_METHOD(PublisherFixture, "what went out plainly while the stream was a
   emit("c.c");
   CHECK(sequences(pump()) == up_to(3, 3));
 }
+
+TEST_CASE_METHOD(PublisherFixture, "each time that the stream is slow it has as long as the first time") {
+  const bool heard = GENERATE(true, false);
+  stream_is_there();
+  emit("a.a");
+  acknowledge(pump().at(0));
+  for (int times = 0; times < 3; ++times) {
+    emit("a.a");
+    REQUIRE(pump().size() == 1);
+    clock.advance(std::chrono::seconds(40));
+    const auto again = pump();
+    REQUIRE(again.size() == 1);
+    REQUIRE(publisher->streaming());
+    if (heard) {
+      acknowledge(again[0]);
+    } else {
+      refuse(again[0], header(again[0], "Nats-Msg-Id"));  // it was taken, and that was not heard
+    }
+  }
+  CHECK(publisher->published() == 4);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "where a former process has sent all that there is, nothing is sent") {
+  stream_is_there();
+  for (int i = 0; i < 3; ++i) emit("a.a");
+  last = header(pump().at(0), "Nats-Msg-Id");
+  make();
+  stream_is_there();
+  CHECK(pump().empty());
+  CHECK(publisher->published() == 3);
+}
