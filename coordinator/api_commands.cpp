@@ -1,6 +1,7 @@
 // The verbs of what users declare: drafts, plans, commands.
 
 #include <algorithm>
+#include <iterator>
 
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kChangesSaid = 10;  // of each command that a plan is told of
+constexpr std::size_t kNotesSaid = 1000;  // of a plan, of each kind
+constexpr std::size_t kMaxNotesBytes = kMaxAnswerBytes / 4;
 
 Error invalid(std::string message) {
   return {Errc::kInvalidRequest, std::move(message), {}, 0};
@@ -69,6 +72,16 @@ Json shown(const std::vector<CommandPlan::Other>& others) {
         {{"command", other.command.value}, {"changes", std::move(changes)}, {"changes_total", other.steps.size()}});
   }
   return all;
+}
+
+JsonText shown(const std::vector<PlanMistake>& notes) {
+  std::string list = "[";
+  for (std::size_t i = 0; i < std::min(notes.size(), kNotesSaid) && list.size() < kMaxNotesBytes; ++i) {
+    const auto& [stack, resource, pointer, message] = notes[i];
+    const Json note{{"stack", stack}, {"resource", resource}, {"pointer", pointer}, {"message", message}};
+    list += (i == 0 ? "" : ",") + note.dump();
+  }
+  return list + ']';
 }
 
 Json shown(const std::vector<TargetChange>& changes) {
@@ -149,18 +162,24 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
   if (!draft.planned || *from == 0) p_.commands.plan(draft);
   std::map<std::string, PropertyRule> rules;  // by type
   const auto patch_of = [&](const PlanStep& step) {
-    const auto [it, first] = rules.try_emplace(step.type);
-    const auto* const type = first ? described(step.type).second : nullptr;
+    const auto [it, added] = rules.try_emplace(step.type);
+    const auto* const type = added ? described(step.type).second : nullptr;
     auto parsed = type == nullptr ? Result<PropertyRule>(PropertyRule{}) : property_rules(type->schema);
-    if (first && parsed) it->second = std::move(*parsed);
+    if (added && parsed) it->second = std::move(*parsed);
     const auto& stack = draft.stacks[draft.stack_of[static_cast<std::size_t>(&step - draft.plan.steps.data())]];
     const auto known = step.row == 0 ? std::nullopt : must(p_.store.one(step.row));
     return shown_patch(step, step.declared ? &stack.resources[*step.declared] : nullptr,
                        known ? known->properties : std::string_view(), it->second);
   };
+  const bool first = *from == 0;  // it has what stands beside the steps
+  const auto behind = first ? shown(p_.commands.changing(draft)).dump() : "[]";
+  const auto mistakes = first ? shown(draft.mistakes) : "[]";
+  const auto unchecked = first ? shown(draft.unchecked) : "[]";
+  const auto targets = first ? shown(draft.target_changes).dump() : "[]";
+  const auto others = behind.size() + mistakes.size() + unchecked.size() + targets.size();
   std::string steps;
   std::size_t next = *from;
-  for (; next < draft.plan.steps.size() && steps.size() < kMaxAnswerBytes; ++next) {
+  for (; next < draft.plan.steps.size() && (steps.empty() || others + steps.size() < kMaxAnswerBytes); ++next) {
     const auto& step = draft.plan.steps[next];
     const bool unchanged = step.action == StepAction::kUnchanged;
     if (unchanged && changes_only && step.reason.empty()) continue;
@@ -169,25 +188,16 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
     if (!unchanged) object["hash"] = Commands::basis(step).hash;
     steps += (steps.empty() ? "" : ",") + object.dump();
   }
-  const auto notes = [&](const std::vector<PlanMistake>& all) {
-    auto list = Json::array();
-    for (const auto& each : all) {
-      if (*from > 0 || list.size() == 1000) break;  // the first part has them
-      list.push_back(
-          {{"stack", each.stack}, {"resource", each.resource}, {"pointer", each.pointer}, {"message", each.message}});
-    }
-    return list.dump();
-  };
   const bool more = next < draft.plan.steps.size();
   auto answer = JsonObject()
                     .text("draft", draft.id)
                     .raw("summary", shown(draft.plan.summary()).dump())
                     .flag("nothing", draft.nothing)
-                    .raw("behind", (*from == 0 ? shown(p_.commands.changing(draft)) : Json::array()).dump())
-                    .raw("mistakes", notes(draft.mistakes))
+                    .raw("behind", behind)
+                    .raw("mistakes", mistakes)
                     .number("mistakes_total", draft.mistakes.size())
-                    .raw("unchecked", notes(draft.unchecked))
-                    .raw("targets", (*from == 0 ? shown(draft.target_changes) : Json::array()).dump())
+                    .raw("unchecked", unchecked)
+                    .raw("targets", targets)
                     .raw("steps", "[" + steps + "]")
                     .raw("next", more ? Json(std::to_string(next)).dump() : "null")
                     .take();
@@ -249,11 +259,12 @@ Result<JsonText> Api::commands(ApiRequest& request, Effects&) {
   const auto limit = request.number("limit", 100, 1, 1000);
   const auto before = request.text("cursor");
   if (request.fault()) return *request.fault();
-  auto items = Json::array();
+  ItemList items;
   const auto rows = must(p_.store.commands(CommandId(before), limit));
-  for (const auto& row : rows) items.push_back(command_object(row));
-  const bool more = rows.size() == limit;
-  return Json{{"items", std::move(items)}, {"next", more ? Json(rows.back().id.value) : Json()}}.dump();
+  auto row = rows.begin();
+  for (; row != rows.end() && !items.full(); ++row) items.add(command_object(*row).dump());
+  const bool more = row != rows.end() || rows.size() == limit;
+  return items.take(more ? std::prev(row)->id.value : "");
 }
 
 Result<JsonText> Api::command(ApiRequest& request, Effects&) {
@@ -271,35 +282,35 @@ Result<JsonText> Api::command(ApiRequest& request, Effects&) {
   const auto plan = std::optional(parsed ? std::move(*parsed) : CommandPlan());
   std::map<std::size_t, OperationRow> operations;
   for (auto& operation : must(p_.store.operations(id))) operations[operation.step] = std::move(operation);
-  auto steps = Json::array();
-  auto results = Json::array();
-  std::size_t bytes = 0;
+  std::string steps, results;
   std::size_t next = *from;
-  for (; next < plan->steps.size() && bytes < kMaxAnswerBytes; ++next) {
+  for (; next < plan->steps.size() && steps.size() + results.size() < kMaxAnswerBytes; ++next) {
     const auto& step = plan->steps[next];
     const auto it = operations.find(next);
     const bool begun = it != operations.end();
     const bool over = row->finished_at.has_value();
-    results.push_back({{"name", step.name},
-                       {"stack", step.stack},
-                       {"target", step.target},
-                       {"type", step.type},
-                       {"native_id", begun && !it->second.native_id.empty() ? Json(it->second.native_id)
-                                     : step.native_id.empty()               ? Json()
-                                                                            : Json(step.native_id)},
-                       {"action", step_action_name(step.action)},
-                       {"state", begun  ? it->second.state
-                                 : over ? "cancelled"
-                                        : "pending"},
-                       {"code", begun && !it->second.code.empty() ? Json(it->second.code) : Json()},
-                       {"message", begun && !it->second.message.empty() ? Json(it->second.message) : Json()}});
-    steps.push_back(shown(step));
-    bytes += step.patch.size() + step.reason.size() + 700 + (begun ? it->second.message.size() : 0);
+    const Json result{{"name", step.name},
+                      {"stack", step.stack},
+                      {"target", step.target},
+                      {"type", step.type},
+                      {"native_id", begun && !it->second.native_id.empty() ? Json(it->second.native_id)
+                                    : step.native_id.empty()               ? Json()
+                                                                           : Json(step.native_id)},
+                      {"action", step_action_name(step.action)},
+                      {"state", begun  ? it->second.state
+                                : over ? "cancelled"
+                                       : "pending"},
+                      {"code", begun && !it->second.code.empty() ? Json(it->second.code) : Json()},
+                      {"message", begun && !it->second.message.empty() ? Json(it->second.message) : Json()}};
+    results += (results.empty() ? "" : ",") + result.dump();
+    steps += (steps.empty() ? "" : ",") + shown(step).dump();
   }
-  object["plan"] = {{"summary", shown(plan->summary)}, {"steps", std::move(steps)}};
-  object["results"] = std::move(results);
   object["next"] = next < plan->steps.size() ? Json(std::to_string(next)) : Json();
-  return object.dump();
+  auto answer = object.dump();
+  answer.back() = ',';
+  answer +=
+      "\"plan\":" + JsonObject().raw("summary", shown(plan->summary).dump()).raw("steps", "[" + steps + "]").take();
+  return answer + ",\"results\":[" + results + "]}";
 }
 
 Result<JsonText> Api::cancel(ApiRequest& request, Effects& effects) {

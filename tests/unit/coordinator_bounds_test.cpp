@@ -1,4 +1,7 @@
 // What a coordinator keeps comes to an end, and what it is flooded with harms nobody.
+#include <algorithm>
+#include <functional>
+
 #include "support/commands_fixture.h"
 #include "support/failing_store.h"
 
@@ -179,4 +182,90 @@ TEST_CASE_METHOD(CommandsFixture, "a listing waits while very much may be what w
   api("discover");
   advance(Millis(500));
   CHECK(worker().asked<ListJob>().size() == 5);  // ten thousand, and what was on its way then
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "what a command did is told in parts that a message has room for, however long ids are") {
+  start_discovered();
+  system.names_are_ids = true;
+  std::string draft;
+  for (const std::string half : {"a", "b"}) {
+    std::vector<Json> boxes;
+    for (int i = 0; i < 34; ++i) {
+      auto& made = boxes.emplace_back(box(half + std::to_string(i)));
+      made["properties"]["name"] = half + std::to_string(i) + std::string(16'000, 'x');
+    }
+    auto request = stack(boxes);
+    request["stacks"][0]["stack"] = half;
+    if (!draft.empty()) request["draft"] = draft;
+    draft = api("declare", request)["draft"];
+  }
+  const auto id = begin({{"draft", draft}});
+  wait_until([&] { return count() == 68; });
+  advance(Millis(2000));
+  std::vector<Json> steps, results;
+  for (Json next = "0"; !next.is_null();) {
+    const auto part = api("command", {{"command", id}, {"cursor", next}});
+    REQUIRE(part.contains("results"));
+    for (const auto& one : part["plan"]["steps"]) steps.push_back(one["name"]);
+    for (const auto& one : part["results"]) results.push_back(one["name"]);
+    CHECK(part["results"][0]["native_id"].get<std::string>().size() > 16'000);
+    next = part["next"];
+  }
+  CHECK(results.size() == 68);
+  CHECK(results == steps);
+  std::ranges::sort(results);
+  CHECK(std::ranges::adjacent_find(results) == results.end());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "commands are listed in parts that a message has room for, whatever they are about") {
+  start_discovered();
+  CommandRow command;
+  command.state = "complete";
+  command.kind = "apply";
+  command.plan = "{}";
+  for (int i = 0; i < 300; ++i) command.stacks.push_back("stack-" + std::to_string(i) + std::string(40, 'x'));
+  for (int i = 0; i < 100; ++i) {
+    command.id = CommandId(make_ulid(clock.wall(), random));
+    clock.advance(Millis(10));
+    store->put_command(command).value();
+  }
+  store->commit().value();
+  std::vector<std::string> listed;
+  std::size_t parts = 0;
+  for (Json next; parts == 0 || !next.is_null(); ++parts) {
+    const auto part = api("commands", {{"cursor", next}});
+    REQUIRE(part.contains("items"));
+    for (const auto& one : part["items"]) listed.push_back(one["command"]);
+    next = part["next"];
+  }
+  CHECK(parts > 1);
+  CHECK(listed.size() == 100);
+  CHECK(std::ranges::is_sorted(listed, std::greater<>()));
+  CHECK(std::ranges::adjacent_find(listed) == listed.end());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a plan is told in parts that a message has room for, whatever is wrong with it") {
+  start_discovered();
+  std::vector<Json> wrong, right;
+  for (int i = 0; i < 1200; ++i) wrong.push_back(box("w" + std::to_string(i) + std::string(300, 'x'), {{"size", "?"}}));
+  for (int i = 0; i < 900; ++i) right.push_back(box("box-" + std::to_string(i), {{"link", std::string(800, 'x')}}));
+  const auto draft = api("declare", stack(wrong))["draft"];
+  auto more = stack(right);
+  more["draft"] = draft;
+  more["stacks"][0]["stack"] = "other";
+  REQUIRE(api("declare", more)["draft"] == draft);
+  const auto first = plan({{"draft", draft}, {"changes", true}});
+  REQUIRE(first.contains("steps"));
+  CHECK(first["mistakes_total"] == 1200);
+  CHECK(first["mistakes"].size() > 100);
+  std::size_t told = first["steps"].size();
+  for (Json next = first["next"]; !next.is_null();) {
+    const auto part = plan({{"draft", draft}, {"changes", true}, {"cursor", next}});
+    REQUIRE(part.contains("steps"));
+    CHECK(part["mistakes"].empty());
+    told += part["steps"].size();
+    next = part["next"];
+  }
+  CHECK(told >= 900);
 }
