@@ -41,7 +41,7 @@ Result<void> Execution::locate(Work& work) {
     if (type != work.manifest->types.end()) work.type = &*type;
   }
   if (step.action == StepAction::kReplace) {
-    auto order = step.resource->replace;
+    auto order = step.resource ? step.resource->replace : ReplaceOrder::kAsType;
     if (order == ReplaceOrder::kAsType && work.type != nullptr) {
       const auto schema = Json::parse(work.type->schema, nullptr, false);
       const bool first = schema.is_object() && schema.value("x-muster-replace", Json()) == "create-first";
