@@ -132,11 +132,16 @@ RunId Fleet::last_ended_run() {
 Fleet::Fault Fleet::check_told() {
   const auto runs = must(store_->runs({}, kAllRuns));
   if (runs.front().state != "complete") return std::nullopt;
-  const auto is_not_all = [](const RunRow& run, const std::string& type) {
+  const auto is_not_all = [&](const RunRow& run, const std::string& type) {
     const auto report = Json::parse(run.report);
-    return std::ranges::any_of(report.value("scans", Json::array()), [&](const Json& scan) {
-      return scan.at("target") == "cloud" && scan.at("type") == type && !scan.at("complete").get<bool>();
-    });
+    bool looked_at = faults_.narrowings == 0;
+    bool all = true;
+    for (const auto& scan : report.value("scans", Json::array())) {
+      if (scan.at("target") != "cloud" || scan.at("type") != type) continue;
+      looked_at = true;
+      all = all && scan.at("complete").get<bool>();
+    }
+    return !looked_at || !all;
   };
   const auto looked_in_vain = [&](const RunId& since, const std::string& type) {
     const auto end = std::ranges::find(runs, since, &RunRow::id);
@@ -224,7 +229,8 @@ Fleet::Fault Fleet::check_inventory(const std::string& target) {
 
 Fleet::Fault Fleet::check_renaming() {
   const auto before = resources_;
-  cloud_.rename(5);
+  if (faults_.renames > 0) cloud_.rename(5);
+  if (faults_.swaps > 0) cloud_.swap(1);  // of more, one may wait to be listed in another that waits for it
   const auto error_rate = std::exchange(weather_.error_rate, 0);  // what cannot be listed may be what was renamed
   if (auto fault = look()) return fault;
   weather_.error_rate = error_rate;

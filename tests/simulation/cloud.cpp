@@ -8,6 +8,11 @@ namespace {
 
 const std::string kSuccessor = "successor-";  // begins its name
 
+/// Whether it has, or had, an id that was another's before.
+bool took_place(const Cloud::Thing& thing) {
+  return thing.has_swapped || thing.name.starts_with(kSuccessor);
+}
+
 /// The type of what something lies in; empty: in nothing.
 std::string around(const std::string& type) {
   if (type == "SIM::Item") return "SIM::Box";
@@ -62,9 +67,9 @@ void Cloud::note_place(const std::string& type, const std::string& id) {
       if (where.first != outer || where.second.empty() || !who.contains(place)) return false;
       const auto& places = types_.at(around(outer));
       const auto there = places.find(where.second);
-      return there == places.end() || there->second.name.starts_with(kSuccessor);
+      return there == places.end() || took_place(there->second);
     });
-    if (was_in_what_is_gone || found->second.name.starts_with(kSuccessor)) return count_removal(type, id);
+    if (was_in_what_is_gone || took_place(found->second)) return count_removal(type, id);
     place = found->second.parent;
   }
 }
@@ -80,7 +85,7 @@ void Cloud::count_removal(const std::string& type, const std::string& id,
   ++removals_[{type, id}];
   for (const auto& inner : within(type)) {
     const auto contents = types_.find(inner);
-    if (contents == types_.end()) continue;
+    if (contents == types_.end() || outlives(inner)) continue;
     for (const auto& [one, thing] : contents->second) {
       if (thing.parent == id) count_removal(inner, one, around);
     }
@@ -104,6 +109,10 @@ void Cloud::remove_contents(const std::string& type, const std::string& id) {
       if (thing.parent == id) inside.push_back(one);
     }
     for (const auto& one : inside) {
+      if (outlives(inner)) {
+        contents->second[one].parent.clear();
+        continue;
+      }
       contents->second.erase(one);
       remove_contents(inner, one);
     }
@@ -182,10 +191,16 @@ void Cloud::churn(std::size_t acts) {
   // What was made where there is nothing that it could lie in cannot be.
   for (const auto& type : names_) {
     if (around(type).empty()) continue;
-    std::erase_if(types_[type], [&](const auto& one) {
-      const auto& parent = one.second.parent;
-      return !types_[around(type)].contains(parent) && (type != around(type) || !parent.empty());
-    });
+    const auto is_nowhere = [&](const Thing& thing) {
+      return !types_[around(type)].contains(thing.parent) && (type != around(type) || !thing.parent.empty());
+    };
+    if (outlives(type)) {
+      for (auto& [id, thing] : types_[type]) {
+        if (is_nowhere(thing)) thing.parent.clear();
+      }
+    } else {
+      std::erase_if(types_[type], [&](const auto& one) { return is_nowhere(one.second); });
+    }
   }
 }
 
@@ -226,6 +241,41 @@ void Cloud::succeed(std::size_t acts) {
   }
 }
 
+void Cloud::swap(std::size_t acts) {
+  for (std::size_t i = 0; i < acts; ++i) {
+    const auto& type = names_.at(random_.below(names_.size()));
+    const auto a = any(type), b = any(type);
+    if (a == b || (type == around(type) && (lies_in(a, b) || lies_in(b, a)))) continue;
+    count_removal(type, a);
+    count_removal(type, b);
+    auto &one_thing = types_[type][a], &other = types_[type][b];
+    if (one_thing.parent != other.parent) one_thing.has_moved = other.has_moved = true;
+    one_thing.has_swapped = other.has_swapped = true;
+    std::swap(one_thing, other);
+    for (auto& [place, who] : left_) {
+      if (place.first == type && (who.contains(a) || who.contains(b))) who.insert({a, b});
+    }
+    for (const auto& inner : within(type)) {
+      const auto contents = types_.find(inner);
+      if (contents == types_.end()) continue;
+      for (auto& [one, thing] : contents->second) {
+        if (thing.parent != a && thing.parent != b) continue;
+        left_[{inner, thing.parent}].insert(one);
+        thing.parent = thing.parent == a ? b : a;
+        thing.has_moved = true;
+      }
+    }
+  }
+}
+
+void Cloud::narrow() {
+  served_.clear();
+  if (random_.below(3) == 0) return;
+  auto all = names_;
+  for (const auto* other : {"SIM::Object", "SIM::Named", "SIM::Child", "SIM::Nest"}) all.emplace_back(other);
+  std::ranges::copy_if(all, std::back_inserter(served_), [&](const auto&) { return random_.below(3) > 0; });
+}
+
 void Cloud::filter() {
   filters_.clear();
   if (random_.below(4) == 0) return;
@@ -246,11 +296,11 @@ bool Cloud::left_out(const std::string& type, const Thing& thing) const {
 
 Cloud::Kept Cloud::kept(const std::string& type, const Thing& thing) const {
   if (left_out(type, thing)) return Kept::kNo;
-  if (thing.parent.empty()) return Kept::kYes;
+  if (thing.parent.empty()) return outlives(type) ? Kept::kUnknown : Kept::kYes;
   const auto& around_it = types_.at(around(type)).at(thing.parent);
   const auto place = kept(around(type), around_it);
   // Who asked for what lies in one box may have been told of another's that had taken its id.
-  const bool elsewhere = thing.has_moved || around_it.name.starts_with(kSuccessor);
+  const bool elsewhere = thing.has_moved || took_place(around_it) || outlives(type);
   return place == Kept::kNo && elsewhere ? Kept::kUnknown : place;
 }
 
@@ -277,7 +327,7 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
   const auto trouble = [&random, &weather] { return weather.trouble_of_read(random); };
   plugin.inspect([this, &random, &weather](const InspectRequest&, JobContext&) -> Result<Inspection> {
     if (auto error = weather.trouble(random)) return *error;
-    return Inspection{"sim-1", filters_, {}};
+    return Inspection{"sim-1", filters_, served_};
   });
   for (const auto& [name, things] : types_) {
     TypeInfo info;
@@ -288,8 +338,10 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
     info.parent = around(name);
     const bool whole = name == "SIM::Box" || name == "SIM::Part" || name == "SIM::File";
     if (whole) info.list_gives = ListGives::kProperties;
+    info.contained = !outlives(name);
     const auto* all = &things;
-    auto list = [all, whole, name = name, trouble](const ListRequest& request, JobContext&) -> Result<ListPage> {
+    auto list = [all, whole, name = name, trouble, &random, &weather](const ListRequest& request,
+                                                                      JobContext&) -> Result<ListPage> {
       if (auto error = trouble()) return *error;
       ListPage page;
       // Continues behind the id that came last: robust against what comes and goes between two pages.
@@ -304,6 +356,7 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
         if (whole) resource.properties = properties(name, it->second);
         page.items.push_back(std::move(resource));
       }
+      weather.thin_out(page, random);
       return page;
     };
     auto read = [all, name = name, trouble](const ReadRequest& request, JobContext&) -> Result<Resource> {

@@ -24,11 +24,15 @@ class Cloud {
   /// properties). Before populate().
   void add_folders();
 
+  /// SIM::Part outlives what it lies in from now on: it is in nothing then, and no listing shows it.
+  void loosen() { loose_ = true; }
+
   struct Thing {
     std::string parent;  // native id of the box of an item, of the item of a part, of a folder
     int version = 0;
     std::string name = {};  // the id that it had first
     bool has_moved = false;
+    bool has_swapped = false;  // its id with another
   };
   using Things = std::map<std::string, Thing>;
 
@@ -39,6 +43,11 @@ class Cloud {
   void rename(std::size_t acts);
   /// Puts others in the place of some things, under their ids.
   void succeed(std::size_t acts);
+  /// Lets some things of one type have each other's ids, with what lies in them.
+  void swap(std::size_t acts);
+  /// Serves some of its types only from now on, or all.
+  void narrow();
+  void serve_all() { served_.clear(); }
   /// What the filters leave out from now on: things of one version, of some types.
   void filter();
 
@@ -53,7 +62,8 @@ class Cloud {
   enum class Kept : std::uint8_t {
     kYes,
     kNo,
-    kUnknown  // in a box that is left out, and once seen in another: its listing would say so, and nobody asks for that
+    kUnknown  // in a box that is left out, and once seen in another: its listing would say so, and nobody asks for
+              // that; or has outlived what it lay in: who has seen it before knows it still
   };
   [[nodiscard]] Kept kept(const std::string& type, const Thing& thing) const;
 
@@ -90,7 +100,11 @@ class Cloud {
   std::map<std::pair<std::string, std::string>, std::set<std::string>> left_;  // by type and place: what lay there
   std::size_t next_id_ = 0;
   std::vector<MatchFilter> filters_;
-  int left_out_version_ = 0;  // by `filters_`, of their types
+  /// Whether what lies in something stays when that goes.
+  [[nodiscard]] bool outlives(const std::string& type) const { return loose_ && type == "SIM::Part"; }
+  bool loose_ = false;
+  std::vector<std::string> served_;  // empty: all
+  int left_out_version_ = 0;         // by `filters_`, of their types
 };
 
 }  // namespace muster::sim

@@ -93,6 +93,10 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("parts", faults.parts);
   part("plans", faults.plans);
   part("settings", faults.settings);
+  part("gaps", faults.gaps);
+  part("swaps", faults.swaps);
+  part("loose", faults.loose);
+  part("narrowings", faults.narrowings);
   part("stream", faults.stream);
   return there;
 }

@@ -50,6 +50,10 @@ struct Faults {
   int crowds = 0;               // 1: others want nearly the same right after
   int parts = 0;                // 1: workers have to tell in parts what they have done
   int plans = 0;                // 1: some commands are planned, and begun a while later
+  int gaps = 0;                 // 1: listings leave something out now and then, and say so
+  int swaps = 0;                // times in which some things have each other's ids
+  int narrowings = 0;           // times in which the cloud has some of its types only
+  int loose = 0;                // 1: parts outlive what they lie in
   int settings = 0;             // times in which the coordinator is started with another configuration
 };
 
@@ -88,6 +92,8 @@ struct Act {
     kFilter,
     kNarrowLook,
     kConfigure,
+    kNarrow,
+    kSwap,
     kApply,
     kStream
   };

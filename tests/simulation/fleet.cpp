@@ -86,12 +86,28 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   faults_.crowds = SeededRandom(seed ^ 0xC20D5U).below(4) == 0 ? 1 : 0;
   faults_.parts = SeededRandom(seed ^ 0x9A275U).below(4) == 0 ? 1 : 0;
   faults_.plans = SeededRandom(seed ^ 0x91A45U).below(3) == 0 ? 1 : 0;
+  faults_.gaps = SeededRandom(seed ^ 0x6A25U).below(4) == 0 ? 1 : 0;
+  SeededRandom swapping(seed ^ 0x5A425U);
+  if (swapping.below(4) == 0) faults_.swaps = 1 + static_cast<int>(swapping.below(4));
+  SeededRandom narrowing(seed ^ 0x7A220U);
+  if (narrowing.below(6) == 0) faults_.narrowings = 1 + static_cast<int>(narrowing.below(4));
+  if (deep && SeededRandom(seed ^ 0x10053U).below(3) == 0) faults_.loose = 1;
   parts_ = leave_out(faults_, without);
+  if (faults_.loose > 0) cloud_.loosen();
   if (faults_.second_target == 0) usual_.targets.pop_back();
   config_ = usual_;
   plan_ = plan_faults(faults_, clock_.now(), random_);
   plan_later_faults(faults_, clock_.now(), later, plan_);
+  for (int i = 0; i < faults_.swaps; ++i) {
+    plan_.emplace(clock_.now() + Millis(swapping.below(17'000)), Act{Act::Kind::kSwap});
+    plan_.emplace(clock_.now() + Millis(swapping.below(17'000)), Act{Act::Kind::kTrigger});
+  }
+  for (int i = 0; i < faults_.narrowings; ++i) {
+    plan_.emplace(clock_.now() + Millis(narrowing.below(17'000)), Act{Act::Kind::kNarrow});
+    plan_.emplace(clock_.now() + Millis(narrowing.below(17'000)), Act{Act::Kind::kTrigger});
+  }
   weather_.error_rate = faults_.error_rate;
+  weather_.gaps = faults_.gaps > 0;
   SeededRandom wishing(seed ^ 0x315711U);
   wishes_ = draw_wishes(wishing);
   if (faults_.children > 0) {
@@ -307,6 +323,12 @@ void Fleet::perform(const Act& act) {
     case Act::Kind::kEdit:
       objects_.edit();
       break;
+    case Act::Kind::kSwap:
+      cloud_.swap(1 + random_.below(3));
+      break;
+    case Act::Kind::kNarrow:
+      cloud_.narrow();
+      break;
     case Act::Kind::kPartition:
       cut_off_ = act.who;
       break;
@@ -520,6 +542,8 @@ Fleet::Fault Fleet::run() {
   Faults quiet;
   quiet.delay = Millis(1);
   faults_.slow_disk = {};
+  weather_.gaps = false;
+  cloud_.serve_all();
   set_policy(quiet);
   objects_.set_faults({});
   if (stream_) stream_->set(EventStream::State::kThere);
@@ -529,7 +553,7 @@ Fleet::Fault Fleet::run() {
   if (auto fault = check_told()) return fault;
   if (auto fault = look()) return fault;
   if (auto fault = check_marks()) return fault;
-  if (auto fault = faults_.renames > 0 ? check_renaming() : std::nullopt) return fault;
+  if (auto fault = faults_.renames + faults_.swaps > 0 ? check_renaming() : std::nullopt) return fault;
   if (auto fault = check_events()) return fault;
   if (auto fault = check_reports()) return fault;
   if (auto fault = check_owners()) return fault;

@@ -300,8 +300,8 @@ void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host
     info.read_batch = 5;
     if (named) info.list_gives = ListGives::kProperties;
     const auto* all = &things;
-    auto list = [this, all, named, trouble, place = owner_type(name), nests = owner_type(name) == name](
-                    const ListRequest& request, JobContext&) -> Result<ListPage> {
+    auto list = [this, all, named, trouble, &random, &weather, place = owner_type(name),
+                 nests = owner_type(name) == name](const ListRequest& request, JobContext&) -> Result<ListPage> {
       if (auto error = trouble()) return *error;
       if (request.parent && !types_.at(place).contains(request.parent->native_id)) return not_found();
       ListPage page;
@@ -316,6 +316,7 @@ void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host
         if (!named) item.properties = {};
         page.items.push_back(std::move(item));
       }
+      weather.thin_out(page, random);
       return page;
     };
     auto read = [this, all, trouble](const ReadRequest& request, JobContext&) -> Result<Resource> {

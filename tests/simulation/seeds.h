@@ -27,6 +27,13 @@ Log quiet_log();
 /// All that coordinator and workers say, on stderr.
 Log verbose_log();
 
+/// Regressions or mutations whose seeds were found before these parts came.
+template <typename Shown>
+std::vector<Shown> as_found(std::vector<Shown> all) {
+  for (auto& one : all) one.without.insert({"gaps", "loose", "narrowings", "swaps"});
+  return all;
+}
+
 /// A bug that a seed has shown, and that seed.
 struct Regression {
   const char* bug;
