@@ -210,7 +210,7 @@ TEST_CASE("a target without workers is reported, and looked at as soon as one is
 
 TEST_CASE("a target that is named while another run waits is looked at all the same") {
   PartsFleet fleet;
-  fleet.configure(kOnlyWhenAsked + std::string("  - {name: slow, namespace: FAKE, config: {resources: 40, page: 1, "
+  fleet.configure(kOnlyWhenAsked + std::string("  - {name: slow, namespace: FAKE, config: {resources: 60, page: 1, "
                                                "latency_ms: 250}}\n"
                                                "  - {name: hidden, namespace: FAKE, config: {}, discover: false}\n"));
   fleet.add_worker({"fake", "--slots", "1"});
@@ -223,7 +223,7 @@ TEST_CASE("a target that is named while another run waits is looked at all the s
   const auto report = report_of(fleet, merged);
   CHECK(report["state"] == "complete");
   CHECK(scan_of(report, "hidden", "FAKE::Cloud::Thing0")["listed"] == 100);
-  CHECK(scan_of(report, "slow", "FAKE::Cloud::Thing0")["listed"] == 40);
+  CHECK(scan_of(report, "slow", "FAKE::Cloud::Thing0")["listed"] == 60);
 }
 
 TEST_CASE("workers come and go in the middle of a run, and its end is exact") {
