@@ -488,37 +488,6 @@ TEST_CASE_METHOD(DriftFixture, "what was gone and is there again as another is t
   CHECK(told[0]["data"]["patch"] == Json::parse(R"([{"op":"replace","path":"/size","value":9}])"));
 }
 
-TEST_CASE_METHOD(DriftFixture, "a filtered object with the uid of a managed one that is there stays left out") {
-  start_discovered();
-  CHECK(apply(stack({box("a")}))["state"] == "complete");
-  system.things["NS::Box"].front().uid = "u-a";
-  system.inspection.filters = {
-      {{"NS::Box"}, {PropertyMatch{"$.name", MatchOp::kEq, "\"hidden\""}}, FilterAction::kExclude}};
-  discover();
-  system.add("NS::Box", {.id = "0", .properties = R"({"name":"hidden"})", .uid = "u-a"});
-  const auto report = discover();
-  CHECK(report["state"] == "complete");
-  CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
-  CHECK(state_of("NS::Box", "0") == "absent");
-}
-
-TEST_CASE_METHOD(DriftFixture, "what is managed no more is judged by the filters like all else") {
-  system.list_properties = GENERATE(false, true);
-  start_discovered();
-  apply(stack({box("a"), box("b")}));
-  system.inspection.filters = {{{"NS::Box"}, {PropertyMatch{"$.name", MatchOp::kEq, "\"a\""}}, FilterAction::kExclude}};
-  CHECK(discover()["state"] == "complete");
-  CHECK(listed("NS::Box").size() == 2);
-  for (const auto& thing : system.things["NS::Box"]) store->release(row("NS::Box", thing.id).row).value();
-  events();
-  const auto report = discover();
-  CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
-  CHECK(scan_of(report, "NS::Box")["changed"] == 0);
-  CHECK(listed("NS::Box").size() == 1);
-  CHECK(discover()["state"] == "complete");
-  CHECK(listed("NS::Box").size() == 1);
-}
-
 TEST_CASE_METHOD(DriftFixture, "what has no target any more does not keep the rest of its stack from being put back") {
   add_target("u");
   start_discovered();

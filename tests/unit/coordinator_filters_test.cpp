@@ -3,9 +3,11 @@
 
 #include <catch2/catch.hpp>
 
+#include "support/commands_fixture.h"
 #include "support/identity_fixture.h"
 
 using namespace muster;
+using test::CommandsFixture;
 using test::FakeWorker;
 using test::IdentityFixture;
 using Strings = std::vector<std::string>;
@@ -259,4 +261,35 @@ TEST_CASE_METHOD(IdentityFixture, "what a label query cannot be used for has its
   REQUIRE(report["problems"].size() == 1);
   CHECK_THAT(report["problems"][0]["message"].get<std::string>(), Catch::Contains("a label query cannot be used"));
   CHECK(row("NS::Box", "a").label == "a");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a filtered object with the uid of a managed one that is there stays left out") {
+  start_discovered();
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  system.things["NS::Box"].front().uid = "u-a";
+  system.inspection.filters = {
+      {{"NS::Box"}, {PropertyMatch{"$.name", MatchOp::kEq, "\"hidden\""}}, FilterAction::kExclude}};
+  discover();
+  system.add("NS::Box", {.id = "0", .properties = R"({"name":"hidden"})", .uid = "u-a"});
+  const auto report = discover();
+  CHECK(report["state"] == "complete");
+  CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
+  CHECK(state_of("NS::Box", "0") == "absent");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is managed no more is judged by the filters like all else") {
+  system.list_properties = GENERATE(false, true);
+  start_discovered();
+  apply(stack({box("a"), box("b")}));
+  system.inspection.filters = {{{"NS::Box"}, {PropertyMatch{"$.name", MatchOp::kEq, "\"a\""}}, FilterAction::kExclude}};
+  CHECK(discover()["state"] == "complete");
+  CHECK(listed("NS::Box").size() == 2);
+  for (const auto& thing : system.things["NS::Box"]) store->release(row("NS::Box", thing.id).row).value();
+  events();
+  const auto report = discover();
+  CHECK(scan_of(report, "NS::Box")["filtered"] == 1);
+  CHECK(scan_of(report, "NS::Box")["changed"] == 0);
+  CHECK(listed("NS::Box").size() == 1);
+  CHECK(discover()["state"] == "complete");
+  CHECK(listed("NS::Box").size() == 1);
 }

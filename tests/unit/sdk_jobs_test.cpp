@@ -8,6 +8,21 @@ using muster::testing::ThingsPlugin;
 using muster::testing::WorkerHarness;
 using State = WorkerCore::State;
 
+namespace {
+
+/// Notes what a target's configuration has as `token` when something is read.
+struct TokenPlugin : Plugin {
+  TokenPlugin() : Plugin({.name = "things", .ns = "TH", .version = "1.2.3"}) {
+    type({.name = "TH::Thing"}).read([this](const ReadRequest& request, JobContext&) -> Result<Resource> {
+      seen = request.target.config.at("token").get<std::string>();
+      return not_found();
+    });
+  }
+  std::string seen;
+};
+
+}  // namespace
+
 TEST_CASE("a quick job costs one reply") {
   const ThingsPlugin plugin;
   WorkerHarness worker(plugin);
@@ -412,12 +427,7 @@ TEST_CASE("what could not be listed is named by as much of its id as may be") {
 
 TEST_CASE("a target's configuration is read anew after a minute, and when it changes") {
   ::setenv("TH_TOKEN", "first-value", 1);
-  std::string seen;
-  Plugin plugin({.name = "things", .ns = "TH", .version = "1.2.3"});
-  plugin.type({.name = "TH::Thing"}).read([&](const ReadRequest& request, JobContext&) -> Result<Resource> {
-    seen = request.target.config.at("token").get<std::string>();
-    return not_found();
-  });
+  const TokenPlugin plugin;
   WorkerHarness worker(plugin, 2, {.env = {"TH_*"}, .files = {}, .secret_dir = {}});
   worker.start_accepted();
   int number = 0;
@@ -426,7 +436,7 @@ TEST_CASE("a target's configuration is read anew after a minute, and when it cha
     job.target.config = {config, {{"/token", {{SecretPart::Kind::kEnv, "TH_TOKEN"}}}}};
     worker.send_to_pool(job);
     worker.run_one();
-    return seen;
+    return plugin.seen;
   };
   CHECK(read(R"({"token":null})") == "first-value");
   ::setenv("TH_TOKEN", "second-value", 1);
@@ -439,12 +449,7 @@ TEST_CASE("a target's configuration is read anew after a minute, and when it cha
 }
 
 TEST_CASE("of more than 256 targets those that were read of last are remembered") {
-  std::string seen;
-  Plugin plugin({.name = "things", .ns = "TH", .version = "1.2.3"});
-  plugin.type({.name = "TH::Thing"}).read([&](const ReadRequest& request, JobContext&) -> Result<Resource> {
-    seen = request.target.config.at("token").get<std::string>();
-    return not_found();
-  });
+  const TokenPlugin plugin;
   WorkerHarness worker(plugin, 2, {.env = {"TH_*"}, .files = {}, .secret_dir = {}});
   worker.start_accepted();
   int jobs = 0;
@@ -454,7 +459,7 @@ TEST_CASE("of more than 256 targets those that were read of last are remembered"
     job.target.config = {R"({"token":null})", {{"/token", {{SecretPart::Kind::kEnv, "TH_TOKEN"}}}}};
     worker.send_to_pool(job);
     worker.run_one();
-    return seen;
+    return plugin.seen;
   };
   ::setenv("TH_TOKEN", "first-value", 1);
   for (int target = 0; target < 256; ++target) {

@@ -7,7 +7,6 @@
 
 #include "sdk_harness.h"
 #include "support/scratch.h"
-#include "worker_sdk/testing/fake_context.h"
 
 using namespace muster;
 using muster::testing::WorkerHarness;
@@ -582,37 +581,4 @@ TEST_CASE("no job is taken for a function of the plugin's life") {
   CHECK(worker.submitted().size() == 1);
   CHECK(worker.heard().empty());
   CHECK(worker.core().counters().malformed == 1);
-}
-
-TEST_CASE("authors call the functions of their plugin's life without a worker") {
-  LivelyPlugin plugin;
-  muster::testing::FakeInitializeContext initialize;
-  muster::testing::FakeContext context;
-  CHECK(plugin.run_initialize(initialize));
-  CHECK(plugin.run_health(context));
-  CHECK(plugin.run_cleanup(context));
-
-  initialize.variables["TH_URL"] = "http://things";
-  initialize.credentials["TH_TOKEN"] = "s3cret";
-  plugin.initialize([](InitializeContext& given) -> Result<void> {
-    given.log().info("url {}", given.env("TH_URL").value_or("unset"));
-    if (given.env("TH_UNSET")) return invalid_request("TH_UNSET");
-    if (given.credential("TH_TOKEN").value() != "s3cret") return invalid_request("TH_TOKEN");
-    auto other = given.credential("TH_OTHER");
-    if (!other) return other.error();
-    return {};
-  });
-  plugin.health([](Context& given) -> Result<void> {
-    if (given.stop_token().stop_requested()) return failure(Errc::kCancelled, "stopped");
-    return {};
-  });
-  plugin.cleanup([](Context&) { throw std::runtime_error("the floor is lava"); });
-  CHECK(plugin.run_initialize(initialize).error().message == "no credential TH_OTHER");
-  CHECK(initialize.logged() == "info url http://things\n");
-  initialize.credentials["TH_OTHER"] = "s3cret, too";
-  CHECK(plugin.run_initialize(initialize));
-  CHECK(plugin.run_health(context));
-  context.stop();
-  CHECK(plugin.run_health(context).error().code == Errc::kCancelled);
-  CHECK(plugin.run_cleanup(context).error().message == "plugin things, cleanup: the floor is lava");
 }

@@ -594,8 +594,7 @@ std::vector<Running> WorkerCore::running() const {
 }
 
 bool WorkerCore::runs_jobs() const {
-  return std::any_of(slots_.begin(), slots_.end(),
-                     [](const auto& entry) { return entry.second.phase != Slot::Phase::kClaimed; });
+  return std::ranges::any_of(slots_, [](const auto& entry) { return entry.second.phase != Slot::Phase::kClaimed; });
 }
 
 }  // namespace muster
