@@ -120,9 +120,6 @@ class Run {
   /// Nothing more of this type comes: what has lost its id to another, and was not found elsewhere, is gone. False:
   /// there was none.
   bool replace_taken(TargetRun& target, Scan& scan);
-  /// Rows whose ids have gone round among them, each with the id that the one before it had; one alone: it has none of
-  /// the others'.
-  static std::vector<RowId> circle_of(const TargetRun& target, Scan& scan, RowId row);
   /// Known objects that were to be read again are not what they were: only a listing tells what became of them.
   void list_again(const TargetRun& target);
   [[nodiscard]] std::optional<ScanIndex::Entry> written_entry(const Scan& scan, std::string_view native_id);
@@ -173,7 +170,7 @@ class Run {
   enum class OldId : std::uint8_t { kGone, kThere };
   void resolve(TargetRun& target, Scan& scan, RowId row, OldId old);
   void rename(TargetRun& target, Scan& scan, RowId row, const Deferred& deferred);
-  /// Rows of circle_of() as they were seen under their new ids.
+  /// Each of `rows` has the id that the one before it had.
   void rename_circle(TargetRun& target, Scan& scan, const std::vector<RowId>& rows);
   /// What waited is no other name of anything: it is new, unless the filters leave it out.
   void observe_waiting(TargetRun& target, Scan& scan, const Deferred& deferred);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
 
 #include <nlohmann/json.hpp>
 
@@ -24,6 +27,23 @@ std::uint64_t uid_hash(std::string_view uid) {
 bool is_answer(const ReadItem& item) {
   const auto* error = std::get_if<Error>(&item);
   return error == nullptr || error->code == Errc::kNotFound;
+}
+
+/// Rows whose ids have gone round among them, each with the id that the one before it had.
+std::vector<std::vector<RowId>> circles_in(const std::map<RowId, RowId>& seen_at) {
+  std::vector<std::vector<RowId>> all;
+  std::unordered_map<RowId, RowId> walked;  // from where: over each row once, however long the ways are
+  for (const auto& [start, first] : seen_at) {
+    std::vector<RowId> way;
+    auto row = start;
+    while (seen_at.contains(row) && walked.emplace(row, start).second) {
+      way.push_back(row);
+      row = seen_at.at(row);
+    }
+    const auto met = walked.find(row);
+    if (met != walked.end() && met->second == start) all.emplace_back(std::ranges::find(way, row), way.end());
+  }
+  return all;
 }
 
 std::string below(const Listing& listing) {
@@ -255,7 +275,7 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
   const auto canonical = canonical_of(target, scan, item, made);
   if (!canonical) return Seen::kRefused;
   const auto text = *canonical;
-  if (text.data() == made.data()) content = hash128(text);
+  if (!made.empty()) content = hash128(text);
   const bool judged = entry != nullptr && entry->content == content && scan.same_filters;
   bool filtered = false;
   if (!judged) {
@@ -308,32 +328,27 @@ void Run::observe_released(TargetRun& target, Scan& scan) {
 
 bool Run::replace_taken(TargetRun& target, Scan& scan) {
   if (scan.successors.empty()) return false;
-  bool renamed = false;
+  std::map<RowId, RowId> seen_at;  // of a row whose id is another's: the row of that, or 0
   for (auto row = scan.successors.next(0); row; row = scan.successors.next(*row)) {
-    const auto rows = circle_of(target, scan, *row);
-    if (rows.size() == 1) continue;
-    rename_circle(target, scan, rows);
-    renamed = true;
+    const auto* is = of_uid(target, scan, scan.successors.peek(*row)->item.uid);
+    seen_at[*row] = is == nullptr ? 0 : is->row;
   }
-  if (renamed) return true;  // in one of them may lie what another that has lost its id is now
-  while (const auto row = scan.successors.next(0)) {
-    scan.released = scan.successors.take(*row);
-    leave_tree(target, *row, ResourceState::kVanished, "replaced");
+  const auto all = circles_in(seen_at);
+  for (const auto& rows : all) rename_circle(target, scan, rows);
+  if (!all.empty()) return true;  // in one of them may lie what another that has lost its id is now
+  const auto replace = [&](RowId row) {
+    scan.released = scan.successors.take(row);
+    leave_tree(target, row, ResourceState::kVanished, "replaced");
     observe_released(target, scan);
+  };
+  // First what is seen under nobody's id: what has its id makes room for what has the id of that, and so on.
+  std::unordered_set<RowId> elsewhere;
+  for (const auto& [row, is] : seen_at) elsewhere.insert(is);
+  for (auto row = scan.successors.next(0); row; row = scan.successors.next(*row)) {
+    if (!elsewhere.contains(*row)) replace(*row);
   }
+  while (const auto row = scan.successors.next(0)) replace(*row);
   return true;
-}
-
-std::vector<RowId> Run::circle_of(const TargetRun& target, Scan& scan, RowId row) {
-  std::vector<RowId> rows{row};
-  for (;;) {
-    const auto* successor = scan.successors.peek(rows.back());
-    const auto* next = successor == nullptr ? nullptr : of_uid(target, scan, successor->item.uid);
-    if (next == nullptr) return {row};
-    if (next->row == row) return rows;
-    if (std::ranges::find(rows, next->row) != rows.end()) return {row};
-    rows.push_back(next->row);
-  }
 }
 
 void Run::list_again(const TargetRun& target) {

@@ -309,6 +309,25 @@ TEST_CASE_METHOD(JudgingFixture,
   CHECK(report["problems"][0]["code"] == "DUPLICATE_ID");
 }
 
+TEST_CASE_METHOD(JudgingFixture, "where all ids move on by one, each object is what it was, and the last is gone") {
+  system.list_properties = true;
+  manifest.types.resize(1);
+  constexpr int kBoxes = 3000;  // a way over all of them for each would not end
+  system.things = {};
+  for (int i = 0; i < kBoxes; ++i) system.add("NS::Box", {.id = std::to_string(i), .uid = "u-" + std::to_string(i)});
+  start_discovered();
+  events();
+  const auto first = row("NS::Box", "0").id, middle = row("NS::Box", "1500").id;
+  for (int i = 0; i < kBoxes; ++i) system.things["NS::Box"][i].uid = "u-" + std::to_string(i - 1);
+  CHECK(discover()["state"] == "complete");
+  CHECK(row("NS::Box", "1").id == first);
+  CHECK(row("NS::Box", "1501").id == middle);
+  const auto counts = scan_of(last_report(), "NS::Box");
+  CHECK(counts["renamed"] == kBoxes - 1);
+  CHECK(counts["new"] == 1);
+  CHECK(counts["missing"] == 1);
+}
+
 // Of hard links, and of what a careless plugin says, one uid has several ids.
 TEST_CASE_METHOD(JudgingFixture, "a run ends where ids have gone round, and one object has two of them") {
   system.list_properties = GENERATE(false, true);
