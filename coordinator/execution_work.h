@@ -54,8 +54,11 @@ struct Execution::Work {
     return nlohmann::json{step.stack, step.name, step.target, step.type}.dump();
   }
   /// The order of a replacement is kept as it was when that began: its type may say another after a restart.
+  /// `order`   kAsType: nobody knows the type
   void set_order(ReplaceOrder order) {
-    if ((op.phase & kOrdered) == 0) op.phase |= kOrdered | (order == ReplaceOrder::kCreateFirst ? kCreateFirst : 0U);
+    if ((op.phase & kOrdered) == 0 && order != ReplaceOrder::kAsType) {
+      op.phase |= kOrdered | (order == ReplaceOrder::kCreateFirst ? kCreateFirst : 0U);
+    }
     create_first = (op.phase & kCreateFirst) != 0;
   }
   /// A replacement goes on with its other change.
