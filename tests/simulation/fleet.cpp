@@ -98,14 +98,15 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   config_ = usual_;
   plan_ = plan_faults(faults_, clock_.now(), random_);
   plan_later_faults(faults_, clock_.now(), later, plan_);
-  for (int i = 0; i < faults_.swaps; ++i) {
-    plan_.emplace(clock_.now() + Millis(swapping.below(17'000)), Act{Act::Kind::kSwap});
-    plan_.emplace(clock_.now() + Millis(swapping.below(17'000)), Act{Act::Kind::kTrigger});
-  }
-  for (int i = 0; i < faults_.narrowings; ++i) {
-    plan_.emplace(clock_.now() + Millis(narrowing.below(17'000)), Act{Act::Kind::kNarrow});
-    plan_.emplace(clock_.now() + Millis(narrowing.below(17'000)), Act{Act::Kind::kTrigger});
-  }
+  const auto now_and_then = [&](int times, Act::Kind what, SeededRandom& when) {
+    for (; times > 0; --times) {
+      for (const auto kind : {what, Act::Kind::kTrigger}) {
+        plan_.emplace(clock_.now() + Millis(when.below(17'000)), Act{kind});
+      }
+    }
+  };
+  now_and_then(faults_.swaps, Act::Kind::kSwap, swapping);
+  now_and_then(faults_.narrowings, Act::Kind::kNarrow, narrowing);
   weather_.error_rate = faults_.error_rate;
   weather_.gaps = faults_.gaps > 0;
   SeededRandom wishing(seed ^ 0x315711U);
