@@ -36,8 +36,7 @@ std::function<bool(std::string_view)> Execution::outlives(const Work& work) {
 void Execution::deleted(Work& work, TimePoint now) {
   const auto& step = work.step;
   end_write(work);
-  s_.writes.begin(work.scan, work.op.native_id);
-  s_.writes.end(work.scan, work.op.native_id);
+  s_.writes.note(work.scan, work.op.native_id);
   // What is known by its properties is what an earlier create may have made, whichever command has found it since.
   if (!rules_of(*work.type).identity.empty()) settle_key(work, place_of(step.row));
   if (must(s_.store.one(step.row))) {
@@ -63,8 +62,7 @@ void Execution::leave(const Work& work, const ResourceRecord& row, std::string_v
 
 void Execution::leave_contents(const Work& work, RowId row) {
   each_within(s_.store, row, outlives(work), [&](const ResourceRecord& child) {
-    s_.writes.begin(child.scan, child.native_id);  // what was seen of it before is no news
-    s_.writes.end(child.scan, child.native_id);
+    s_.writes.note(child.scan, child.native_id);
     if (child.managed && !to_go_.contains(child.row)) s_.drift.gone(child);
     leave(work, child, "parent", "resource.vanished");
   });

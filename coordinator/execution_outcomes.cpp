@@ -162,6 +162,8 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
 
 /// An update finds nothing to update.
 void Execution::gone(Work& work) {
+  end_write(work);
+  s_.writes.note(work.scan, work.op.native_id);
   const auto row = must(s_.store.one(work.step.row));
   const bool listed = row && (row->state == ResourceState::kPresent || row->state == ResourceState::kStale);
   if (listed) {
@@ -476,8 +478,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
   work.op.uncertain = false;
   work.told.reset();
   work.reads = 0;
-  s_.writes.begin(work.scan, item.native_id);
-  s_.writes.end(work.scan, item.native_id);
+  s_.writes.note(work.scan, item.native_id);
   const auto row = must(s_.store.one(made.row)).value();
   if (const auto claim = row.managed ? must(s_.store.claim(made.row)) : std::nullopt;
       claim && (claim->stack != step.stack || claim->name != step.name)) {

@@ -424,9 +424,10 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
     if (!old) throw StoreFailure({Errc::kStoreUnavailable, "row " + std::to_string(entry.row) + " is gone", {}, 0});
     if (entry.content != content) patch = patch_between(old->properties, text);
   }
-  if (patch != "[]" || entry.missing) {
+  const bool back = old && old->state == ResourceState::kMissing;  // a command may have found it gone, or there again
+  if (patch != "[]" || back) {
     const auto said = record_change(target, scan, *old, item, text, content, patch);
-    s_.events.emit(target.target.ns, entry.missing ? "resource.discovered" : "resource.changed", old->id.value,
+    s_.events.emit(target.target.ns, back ? "resource.discovered" : "resource.changed", old->id.value,
                    identity(target, scan.type->name, old->id, item.native_id, said));
     ++scan.counts.changed;
     if (entry.managed) s_.drift.judge(must(s_.store.one(entry.row)).value());

@@ -24,6 +24,11 @@ class WriteLog {
     if (entry.in_flight > 0) --entry.in_flight;
     entry.written = ++position_;
   }
+  /// It was found to be as the store has it now: what was seen of it before is no news.
+  void note(RowId scan, std::string_view native_id) {
+    begin(scan, native_id);
+    end(scan, native_id);
+  }
   /// Whether what was asked for at `position` says nothing of the object any more.
   [[nodiscard]] bool outdates(std::uint64_t position, RowId scan, std::string_view native_id) const {
     if (entries_.empty() || MUSTER_MUTATION("old-observations")) return false;

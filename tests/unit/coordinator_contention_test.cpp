@@ -397,6 +397,47 @@ TEST_CASE_METHOD(CommandsFixture, "what was seen of an object before a deletion 
   CHECK(coordinator->status().store_failures == 0);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what an update found gone is gone for a run, unless that sees it come back") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  bool listed = false;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation) || job.type != "NS::Box") return {};
+    listed = true;
+    return FakeWorker::Hold{};
+  };
+  const auto gone = [&](int size) {
+    edit("a", "size", size);
+    api("discover");
+    wait_until([&] { return listed; });
+    worker().on_job = {};
+    const auto things = std::exchange(system.things["NS::Box"], {});
+    CHECK(result_of(apply(stack({box("a", {{"size", 2}})})), "a") == "failed NOT_FOUND");
+    REQUIRE(state_of("NS::Box", "made-1") == "missing");
+    advance(Millis(500));  // for the events of that
+    events();
+    return things;
+  };
+  SECTION("it was seen before") {
+    system.list_properties = true;
+    gone(7);
+    worker().release();
+    finish_runs();
+    CHECK(resource_events().empty());
+    CHECK(state_of("NS::Box", "made-1") == "missing");
+  }
+  SECTION("it is seen once more") {
+    const int size = GENERATE(1, 7);
+    system.things["NS::Box"] = gone(size);
+    worker().release();
+    finish_runs();
+    CHECK(resource_events() ==
+          (size == 1 ? Strings{"discovered:made-1"} : Strings{"discovered:made-1", "drifted:made-1"}));
+    CHECK(row("NS::Box", "made-1").properties == system.things["NS::Box"].front().properties);
+    CHECK(state_of("NS::Box", "made-1") == "present");
+  }
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what could not be read before a change is not gone after it") {
   start_discovered();
   apply(stack({box("a", {{"size", 1}})}));
@@ -513,6 +554,38 @@ TEST_CASE_METHOD(CommandsFixture,
   CHECK(resource_events() == Strings{"discovered:made-1", "updated:made-1"});
   const auto told = api("resource", {{"target", "t"}, {"type", "NS::Box"}, {"native_id", "made-1"}, {"history", true}});
   CHECK(std::ranges::count(told["history"], "discovered", [](const Json& each) { return each["cause"]; }) == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what both a command and a run find there again is discovered once") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
+  bool held = false;
+  const auto hold_one = [&](auto&& is_it) {
+    held = false;
+    worker().on_job = [&held, is_it](const Job& job) -> FakeWorker::Behaviour {
+      if (held || job.type != "NS::Box" || !is_it(job)) return {};
+      held = true;
+      return FakeWorker::Hold{};
+    };
+  };
+  edit("a", "size", 2);  // as it is to be
+  hold_one([](const Job& job) { return std::holds_alternative<ReadJob>(job.operation); });
+  const auto id = begin(stack({box("a", {{"size", 2}})}));
+  wait_until([&] { return held; });
+  const auto there = std::exchange(system.things, {});
+  api("discover");
+  advance(Millis(1000));
+  REQUIRE(state_of("NS::Box", "made-1") == "missing");
+  system.things = there;
+  hold_one([](const Job& job) { return std::holds_alternative<ListJob>(job.operation); });
+  api("discover");
+  wait_until([&] { return held; });
+  advance(Millis(500));
+  events();
+  worker().release();  // what the command has read first
+  CHECK(end_of(id)["state"] == "complete");
+  finish_runs();
+  CHECK(resource_events() == Strings{"changed:made-1", "discovered:made-1", "updated:made-1"});
 }
 
 TEST_CASE_METHOD(CommandsFixture, "what is told as made when it was seen to have gone is made anew") {
