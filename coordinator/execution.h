@@ -171,6 +171,7 @@ class Execution {
   /// Those of the candidates that are read next, together.
   static std::vector<std::string> first_candidates(const Work& work);
   bool is_wanted(Work& work, const Item& item);
+  void found(Work& work, const Item& item, TimePoint now);
   /// Once more, in a while; fails the step when that has been tried often enough.
   [[nodiscard]] bool is_last_try(const Work& work, const Error& why, TimePoint now) const;
   void again(Work& work, Phase phase, const Error& why, TimePoint now);

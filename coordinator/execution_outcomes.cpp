@@ -322,7 +322,7 @@ void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
       if (item.properties.empty()) {
         search.candidates.push_back(item.native_id);
       } else if (is_wanted(work, item)) {
-        return created(work, item, now);
+        return found(work, item, now);
       }
     }
     for (const auto& problem : page->problems) note(problem.failure);
@@ -342,7 +342,7 @@ void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
         continue;
       }
       const auto& item = std::get<Item>(read->items[i]);
-      if (item.native_id == asked[i] && is_wanted(work, item)) return created(work, item, now);
+      if (item.native_id == asked[i] && is_wanted(work, item)) return found(work, item, now);
     }
     search.candidates.erase(search.candidates.begin(),
                             search.candidates.begin() + static_cast<std::ptrdiff_t>(asked.size()));
@@ -357,6 +357,13 @@ void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
   }
   // It is not there: the uncertain attempt has made nothing so far, and the same key may be tried again.
   again(work, Phase::kCreating, {Errc::kNotStabilized, "there is no such object", {}, 0}, now);
+}
+
+/// It bears the name. Since an earlier command asked for it, somebody else may have made it, with values that nobody
+/// can read back.
+void Execution::found(Work& work, const Item& item, TimePoint now) {
+  if (!work.inherited_key.empty()) work.old_values = work.old_values || !unread_of(work).first.empty();
+  created(work, item, now);
 }
 
 std::vector<std::string> Execution::first_candidates(const Work& work) {
@@ -550,8 +557,8 @@ void Execution::converge(Work& work, const Json& there, TimePoint now) {
   if (difference.patch.empty()) {
     if (work.old_values) {  // the next apply sends them
       return fail(work, {Errc::kNotStabilized,
-                         "made for an earlier command, and whether its write-only values are those that are declared "
-                         "is not known: apply again",
+                         "it was there before, and whether its write-only values are those that are declared is not "
+                         "known: apply again",
                          {},
                          0});
     }

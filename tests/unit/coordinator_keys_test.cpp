@@ -246,6 +246,14 @@ TEST_CASE_METHOD(CommandsFixture, "a value that may not be the one that was made
     CHECK(apply(with("SECOND"))["state"] == "complete");
     REQUIRE(worker().asked<UpdateJob>().size() == 1);
   }
+  SECTION("that somebody else may have made it with") {
+    system.knows_keys = false;
+    worker().on_job = {};
+    CHECK(result_of(apply(with("FIRST")), "a") == "failed NOT_STABILIZED");
+    CHECK(apply(with("FIRST"))["state"] == "complete");
+    REQUIRE(worker().asked<UpdateJob>().size() == 1);
+    CHECK(plan(with("FIRST"))["summary"]["unchanged"] == 1);
+  }
   SECTION("the same") {
     CHECK(apply(with("FIRST"))["state"] == "complete");
     CHECK(worker().asked<UpdateJob>().empty());
