@@ -150,7 +150,7 @@ Fleet::Fault Fleet::check_told() {
   for (const auto& [type, things] : objects_.types()) {
     for (const auto& [id, object] : things) {
       const auto told = told_.find(id);
-      if (told == told_.end() || must(store_->one("cloud", type, id))) continue;
+      if (told == told_.end() || objects_.was_revived(id) || must(store_->one("cloud", type, id))) continue;
       if (!looked_in_vain(told->second, type)) return "told as made and not known: " + id;
     }
   }

@@ -132,7 +132,7 @@ Fleet::Fault Fleet::check_reports() {
       if (step.action == StepAction::kDelete) {
         const auto& things = objects_.types().at(step.type);
         const auto thing = things.find(step.native_id);
-        if (thing == things.end()) continue;
+        if (thing == things.end() || objects_.was_revived(step.native_id)) continue;
         const auto maker = parsed(thing->second.key);
         // A later create may have gone on with the key of an earlier one that nobody knew the outcome of.
         const auto& last = std::max(maker->command.value, remade[{step.type, step.native_id}]);
@@ -146,6 +146,7 @@ Fleet::Fault Fleet::check_reports() {
         if (entry->act != Objects::Entry::Act::kDelete || step.action != StepAction::kDelete) continue;
         for (const auto& other : plan->steps) {
           if (drifted_at_[entry->key].contains(other.native_id)) continue;  // it refers to what it is not declared to
+          if (objects_.was_revived(other.native_id)) continue;              // it may have gone first
           if (other.action == StepAction::kDelete && std::ranges::count(entry->users, other.native_id) > 0) {
             std::string order;
             for (const auto& one : plan->steps) {
@@ -182,6 +183,7 @@ Fleet::Fault Fleet::check_owners() {
   std::map<std::string, std::string> living;  // name: id
   for (const auto& [type, things] : objects_.types()) {
     for (const auto& [id, object] : things) {
+      if (objects_.was_revived(id)) continue;  // nobody may know whose it was
       const auto name = object.properties["name"].get<std::string>();
       const auto maker = parsed(object.key)->command.value;
       const auto [first, alone] = living.emplace(name, id);
@@ -253,8 +255,10 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
         return id + " is declared as " + resource.dump() + " and is " + thing->second.properties.dump();
       }
     }
-    if (const auto note = note_in(resource); !note.is_null() && note != thing->second.note && faults_.liars == 0) {
-      return id + " has the note " + thing->second.note + " of " + resource.dump();  // a liar may not have passed it on
+    // A liar may not have passed it on; and what somebody brings back while it is asked for looks as if that was heard.
+    const bool is_ours = faults_.liars == 0 && !objects_.was_revived(id);
+    if (const auto note = note_in(resource); is_ours && !note.is_null() && note != thing->second.note) {
+      return id + " has the note " + thing->second.note + " of " + resource.dump();
     }
   }
   for (const auto& resource : request["stacks"][0]["resources"]) {
@@ -273,7 +277,8 @@ Fleet::Fault Fleet::check_declared(const Json& request) {
   }
   for (const auto& [name, place] : inside) {
     const auto id = there.at(place)->properties["id"].get<std::string>();
-    if (there.at(name)->parent != id) {
+    const bool astray = objects_.was_revived(there.at(name)->properties["id"]);  // with what it lay in, now nobody's
+    if (there.at(name)->parent != id && !astray) {
       return name + " is declared in " + place + ", which is " + id + ", and is in " + there.at(name)->parent;
     }
   }

@@ -249,7 +249,9 @@ void Cloud::swap(std::size_t acts) {
     count_removal(type, a);
     count_removal(type, b);
     auto &one_thing = types_[type][a], &other = types_[type][b];
-    if (one_thing.parent != other.parent) one_thing.has_moved = other.has_moved = true;
+    if (one_thing.parent != other.parent || one_thing.has_moved || other.has_moved) {
+      one_thing.has_moved = other.has_moved = true;
+    }
     one_thing.has_swapped = other.has_swapped = true;
     std::swap(one_thing, other);
     for (auto& [place, who] : left_) {
@@ -263,6 +265,7 @@ void Cloud::swap(std::size_t acts) {
         left_[{inner, thing.parent}].insert(one);
         thing.parent = thing.parent == a ? b : a;
         thing.has_moved = true;
+        count_removal(inner, one);  // who has seen half of it takes what it lies in now for another once more
       }
     }
   }

@@ -97,6 +97,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("swaps", faults.swaps);
   part("loose", faults.loose);
   part("narrowings", faults.narrowings);
+  part("revivals", faults.revivals);
   part("stream", faults.stream);
   return there;
 }

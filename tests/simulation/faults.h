@@ -54,6 +54,7 @@ struct Faults {
   int swaps = 0;                // times in which some things have each other's ids
   int narrowings = 0;           // times in which the cloud has some of its types only
   int loose = 0;                // 1: parts outlive what they lie in
+  int revivals = 0;             // times in which something that was removed comes back under its id
   int settings = 0;             // times in which the coordinator is started with another configuration
 };
 
@@ -94,6 +95,7 @@ struct Act {
     kConfigure,
     kNarrow,
     kSwap,
+    kRevive,
     kApply,
     kStream
   };

@@ -92,6 +92,8 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   SeededRandom narrowing(seed ^ 0x7A220U);
   if (narrowing.below(6) == 0) faults_.narrowings = 1 + static_cast<int>(narrowing.below(4));
   if (deep && SeededRandom(seed ^ 0x10053U).below(3) == 0) faults_.loose = 1;
+  SeededRandom reviving(seed ^ 0x2E717EU);
+  if (reviving.below(4) == 0) faults_.revivals = 1 + static_cast<int>(reviving.below(12));
   parts_ = leave_out(faults_, without);
   if (faults_.loose > 0) cloud_.loosen();
   if (faults_.second_target == 0) usual_.targets.pop_back();
@@ -107,6 +109,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   };
   now_and_then(faults_.swaps, Act::Kind::kSwap, swapping);
   now_and_then(faults_.narrowings, Act::Kind::kNarrow, narrowing);
+  now_and_then(faults_.revivals, Act::Kind::kRevive, reviving);
   weather_.error_rate = faults_.error_rate;
   weather_.gaps = faults_.gaps > 0;
   SeededRandom wishing(seed ^ 0x315711U);
@@ -326,6 +329,9 @@ void Fleet::perform(const Act& act) {
       break;
     case Act::Kind::kSwap:
       cloud_.swap(1 + random_.below(3));
+      break;
+    case Act::Kind::kRevive:
+      objects_.revive();
       break;
     case Act::Kind::kNarrow:
       cloud_.narrow();

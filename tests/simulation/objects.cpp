@@ -274,12 +274,27 @@ void Objects::edit() {
 }
 
 void Objects::erase(const std::string& type, const std::string& id) {
+  const auto take = [&](const std::string& kind, const std::string& one) {
+    auto thing = types_[kind].extract(one);
+    if (thing.empty()) return;
+    dead_[{kind, one}] = std::move(thing.mapped());
+    count_removal(kind, one);
+  };
   const auto contents = inside(type, id);
-  if (types_[type].erase(id) > 0) count_removal(type, id);
-  for (const auto& [inner, one] : contents) {
-    types_[inner].erase(one);
-    count_removal(inner, one);
-  }
+  take(type, id);
+  for (const auto& [inner, one] : contents) take(inner, one);
+}
+
+void Objects::revive() {
+  if (dead_.empty()) return;
+  const auto chosen = std::next(dead_.begin(), static_cast<std::ptrdiff_t>(random_->below(dead_.size())));
+  const auto [type, id] = chosen->first;
+  auto thing = dead_.extract(chosen).mapped();
+  if (types_[type].contains(id) || (!thing.parent.empty() && !types_[owner_type(type)].contains(thing.parent))) return;
+  if (type == "SIM::Named" && random_->below(2) == 0) thing.uid = "uid-" + std::to_string(++serial_);
+  types_[type].emplace(id, std::move(thing));
+  revived_.insert(id);
+  undeleted_.insert(id);
 }
 
 void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host& host) {

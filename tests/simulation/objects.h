@@ -84,6 +84,9 @@ class Objects {
   /// Changes or removes something behind everybody's back.
   void edit();
   void erase(const std::string& type, const std::string& id);  // with what lies in it
+  /// Brings something back that was removed, under its id; what has a name may be another thing then.
+  void revive();
+  [[nodiscard]] bool was_revived(const std::string& id) const { return revived_.contains(id); }
 
   [[nodiscard]] const std::map<std::string, Things>& types() const { return types_; }
   [[nodiscard]] const std::vector<Entry>& books() const { return books_; }
@@ -137,6 +140,8 @@ class Objects {
   std::map<std::string, Entry::Act> acts_;  // by key
   std::set<std::pair<std::string, std::string>> ever_;
   std::set<std::string> undeleted_;  // ids that were to be deleted, in vain: another may be made beside them
+  std::map<std::pair<std::string, std::string>, Object> dead_;  // by type and id
+  std::set<std::string> revived_;                               // ids
   bool lied_to_ = false;
   std::map<std::pair<std::string, std::string>, std::size_t> removals_;  // by type and id
   std::size_t serial_ = 0;
