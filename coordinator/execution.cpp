@@ -36,7 +36,7 @@ Execution::Execution(CommandServices services, CommandRow row, CommandPlan plan,
   dependents_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto& step = plan_.steps[i];
-    if (step.action == StepAction::kDelete || step.action == StepAction::kReplace) to_go_.insert(step.row);
+    if (step.action == StepAction::kDelete || step.action == StepAction::kReplace) to_go_.emplace(step.row, i);
     if (step.action == StepAction::kDelete) deleted_.insert(step.row);
     open_[i] = step.after.size();
     for (const auto before : step.after) dependents_[before].push_back(i);

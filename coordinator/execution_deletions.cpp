@@ -68,11 +68,17 @@ void Execution::leave_contents(const Work& work, RowId row) {
   });
 }
 
+/// Whether it is planned to go, and is what was planned for: where it has no uid, its state tells.
+bool Execution::is_to_go(const ResourceRecord& row) const {
+  const auto planned = to_go_.find(row.row);
+  if (!row.managed || planned == to_go_.end()) return false;
+  return !row.uid.empty() || hash128(row.properties) == plan_.steps[planned->second].content;
+}
+
 bool Execution::begin_emptying(Work& work, TimePoint now) {
   if (work.step.action != StepAction::kReplace || std::exchange(work.emptied, true)) return false;
   each_within(s_.store, work.step.row, outlives(work), [&](const ResourceRecord& child) {
-    // Without its uid nothing would tell that it is the one that was planned for.
-    if (child.managed && to_go_.contains(child.row) && !child.uid.empty()) work.contents.push_back(child.row);
+    if (is_to_go(child)) work.contents.push_back(child.row);
   });
   if (work.contents.empty()) return false;
   end_write(work);
@@ -87,9 +93,11 @@ void Execution::empty_more(Work& work, TimePoint now) {
   for (; !work.contents.empty(); work.contents.pop_back()) {
     const auto row = must(s_.store.one(work.contents.back()));
     if (!row || (row->state != ResourceState::kPresent && row->state != ResourceState::kStale)) continue;
+    if (!is_to_go(*row)) continue;
     s_.writes.begin(row->scan, row->native_id);
     const auto key = work.key() + "-" + row->id.value;
-    return submit(work, DeleteJob{key, std::string(row->native_id), {std::string(row->uid), {}}}, now, row->type);
+    const Precondition as_planned{std::string(row->uid), row->uid.empty() ? hex(hash128(row->properties)) : ""};
+    return submit(work, DeleteJob{key, std::string(row->native_id), as_planned}, now, row->type);
   }
   work.op.job = {};
   go_on(work, Phase::kReading, now);

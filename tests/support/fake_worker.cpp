@@ -108,7 +108,9 @@ JobResult FakeSystem::change(const Job& job) {
   const auto& remove = std::get<DeleteJob>(job.operation);
   const auto it = of_id(remove.native_id);
   if (it == of_type.end()) return Error{Errc::kNotFound, "no such thing", {}, 0};
-  if (!remove.precondition.uid.empty() && remove.precondition.uid != it->uid) {
+  const auto& as = remove.precondition;
+  if ((!as.uid.empty() && as.uid != it->uid) ||
+      (!as.state_hash.empty() && as.state_hash != hex(hash128(it->properties)))) {
     return Error{Errc::kConflict, "it is another thing", {}, 0};
   }
   const auto lies_in_it = [&](const Thing& thing) { return thing.parent == remove.native_id; };
