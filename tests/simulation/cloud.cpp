@@ -343,8 +343,8 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
     if (whole) info.list_gives = ListGives::kProperties;
     info.contained = !outlives(name);
     const auto* all = &things;
-    auto list = [all, whole, name = name, trouble, &random, &weather](const ListRequest& request,
-                                                                      JobContext&) -> Result<ListPage> {
+    auto list = [this, all, whole, name = name, trouble, &random, &weather](const ListRequest& request,
+                                                                            JobContext&) -> Result<ListPage> {
       if (auto error = trouble()) return *error;
       ListPage page;
       // Continues behind the id that came last: robust against what comes and goes between two pages.
@@ -355,18 +355,18 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
           page.next_page_token = page.items.back().native_id;
           break;
         }
-        Resource resource{it->first, {}, "uid-" + it->second.name};
+        Resource resource{it->first, {}, uid(it->second)};
         if (whole) resource.properties = properties(name, it->second);
         page.items.push_back(std::move(resource));
       }
       weather.thin_out(page, random);
       return page;
     };
-    auto read = [all, name = name, trouble](const ReadRequest& request, JobContext&) -> Result<Resource> {
+    auto read = [this, all, name = name, trouble](const ReadRequest& request, JobContext&) -> Result<Resource> {
       if (auto error = trouble()) return *error;
       const auto it = all->find(request.native_id);
       if (it == all->end()) return not_found();
-      return Resource{it->first, properties(name, it->second), "uid-" + it->second.name};
+      return Resource{it->first, properties(name, it->second), uid(it->second)};
     };
     plugin.type(std::move(info)).list(std::move(list)).read(std::move(read));
   }

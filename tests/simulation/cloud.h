@@ -26,6 +26,8 @@ class Cloud {
 
   /// SIM::Part outlives what it lies in from now on: it is in nothing then, and no listing shows it.
   void loosen() { loose_ = true; }
+  /// Nothing tells one thing from another but its id.
+  void hide_uids() { has_uids_ = false; }
 
   struct Thing {
     std::string parent;  // native id of the box of an item, of the item of a part, of a folder
@@ -102,7 +104,9 @@ class Cloud {
   std::vector<MatchFilter> filters_;
   /// Whether what lies in something stays when that goes.
   [[nodiscard]] bool outlives(const std::string& type) const { return loose_ && type == "SIM::Part"; }
+  [[nodiscard]] std::string uid(const Thing& thing) const { return has_uids_ ? "uid-" + thing.name : ""; }
   bool loose_ = false;
+  bool has_uids_ = true;
   std::vector<std::string> served_;  // empty: all
   int left_out_version_ = 0;         // by `filters_`, of their types
 };

@@ -98,6 +98,8 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("loose", faults.loose);
   part("narrowings", faults.narrowings);
   part("revivals", faults.revivals);
+  part("no-uids", faults.no_uids);
+  part("strict", faults.strict);
   part("stream", faults.stream);
   return there;
 }

@@ -94,8 +94,16 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   if (deep && SeededRandom(seed ^ 0x10053U).below(3) == 0) faults_.loose = 1;
   SeededRandom reviving(seed ^ 0x2E717EU);
   if (reviving.below(4) == 0) faults_.revivals = 1 + static_cast<int>(reviving.below(12));
+  if (SeededRandom(seed ^ 0x0A0D5U).below(6) == 0) faults_.no_uids = 1;
+  if (faults_.children + faults_.nests > 0 && SeededRandom(seed ^ 0x572C7U).below(3) == 0) faults_.strict = 1;
   parts_ = leave_out(faults_, without);
   if (faults_.loose > 0) cloud_.loosen();
+  if (faults_.strict > 0) objects_.be_strict();
+  if (faults_.no_uids > 0) {
+    cloud_.hide_uids();
+    objects_.hide_uids();
+    faults_.renames = faults_.successors = faults_.swaps = 0;  // nobody could tell
+  }
   if (faults_.second_target == 0) usual_.targets.pop_back();
   config_ = usual_;
   plan_ = plan_faults(faults_, clock_.now(), random_);
@@ -498,6 +506,26 @@ std::string Fleet::managed() const {
   return said;
 }
 
+/// Takes out what is nobody's and keeps what it lies in from being deleted.
+bool Fleet::tidy_up(const CommandId& command) {
+  bool did = false;
+  for (const auto& operation : must(store_->operations(command))) {
+    const auto end = operation.message.find(kNotEmpty);
+    if (end == std::string::npos) continue;
+    const auto begin = operation.message.rfind(' ', end - 1) + 1;
+    const auto id = operation.message.substr(begin, end - begin);
+    for (const auto* type : {"SIM::Object", "SIM::Nest"}) {
+      for (const auto& [inner, one] : objects_.inside(type, id)) {
+        const auto row = must(store_->one("cloud", inner, one));
+        if (row && row->managed) continue;
+        objects_.erase(inner, one);
+        did = true;
+      }
+    }
+  }
+  return did;
+}
+
 Fleet::Fault Fleet::apply(const Json& request, Left left, int more) {
   const auto number = ask("apply", request);
   if (auto fault = pass([&] { return answers_.contains(number); }, kLimit, "the answer to an apply")) return fault;
@@ -519,7 +547,12 @@ Fleet::Fault Fleet::apply(const Json& request, Left left, int more) {
   const auto command = must(store_->command(CommandId(answer["command"].get<std::string>())));
   if (!command) return "a command was promised, and is not there: " + answer.dump();
   if (command->state == "complete") return std::nullopt;
-  if (more > 0) return apply(request, left, more - 1);
+  if (more > 0) {
+    if (faults_.strict > 0 && tidy_up(command->id)) {
+      if (auto fault = look()) return fault;
+    }
+    return apply(request, left, more - 1);
+  }
   std::string said = "an apply in a quiet world ends as " + command->state + ":";
   for (const auto& operation : must(store_->operations(command->id))) {
     if (operation.state != "done") said += " " + operation.code + " " + operation.message + ";";

@@ -72,6 +72,7 @@ class Fleet {
   enum class Left : std::uint8_t { kTidied, kTold };
   /// What stacks have, for a message.
   [[nodiscard]] std::string managed() const;
+  bool tidy_up(const CommandId& command);
   /// Carries a request out in a world that stands still. A key that an earlier command has left open may lead to an
   /// object of an older declaration, or to one that is gone since: then `more` applies change it, or make it anew: one
   /// for each resource of a stack, where each waits for another. `left`   what becomes of what stands in its way and

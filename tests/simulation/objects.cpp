@@ -37,7 +37,7 @@ Objects::Objects(std::uint64_t seed, const Clock& clock)
 Objects::~Objects() = default;
 
 Resource Objects::resource(const std::string& id, const Object& object) const {
-  return {id, object.properties, object.uid};
+  return {id, object.properties, has_uids_ ? object.uid : std::string()};
 }
 
 void Objects::book(Entry entry, const Host& host) {
@@ -198,6 +198,10 @@ Result<Mutation> Objects::remove(const DeleteRequest& request, Host& host) {
   const auto found = things.find(request.native_id);
   if (found == things.end() || !seen(found->second)) return Mutation::deleted();
   if (violates(request.precondition, resource(found->first, found->second))) return conflict("it is another");
+  if (strict_ && !inside(request.type, request.native_id).empty()) {
+    undeleted_.insert(request.native_id);
+    return conflict(request.native_id + std::string(kNotEmpty));
+  }
   Entry entry{Entry::Act::kDelete, request.idempotency_key,          request.type,
               request.native_id,   found->second.properties["name"], {}};
   for (const auto& [type, all] : types_) {

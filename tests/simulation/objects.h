@@ -14,6 +14,8 @@
 
 namespace muster::sim {
 
+inline constexpr std::string_view kNotEmpty = " is not empty";
+
 /// The process that calls: what dies with it.
 struct Host {
   std::shared_ptr<testing::MemoryDisk> disk;
@@ -63,6 +65,9 @@ class Objects {
   void add_nests() { types_["SIM::Nest"]; }
   /// What is made or changed from now on has a text, which nobody declares.
   void add_texts() { text_ = std::string(700, '.'); }
+  void hide_uids() { has_uids_ = false; }
+  /// Nothing that something lies in can be deleted from now on; else that goes with it.
+  void be_strict() { strict_ = true; }
   void serve(Plugin& plugin, Random& random, const Weather& weather, Host& host);
   void set_faults(const ChangeFaults& faults) { faults_ = faults; }
   /// Asked before each change is made; returns what speaks against it.
@@ -86,6 +91,9 @@ class Objects {
   void erase(const std::string& type, const std::string& id);  // with what lies in it
   /// Brings something back that was removed, under its id; what has a name may be another thing then.
   void revive();
+  /// What lies in something, near or far: types and ids.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> inside(const std::string& type,
+                                                                        const std::string& id) const;
   [[nodiscard]] bool was_revived(const std::string& id) const { return revived_.contains(id); }
 
   [[nodiscard]] const std::map<std::string, Things>& types() const { return types_; }
@@ -120,9 +128,6 @@ class Objects {
   void add_own(Json& properties, const std::string& id) const;
   void die(Host& host, bool kept);
   void book(Entry entry, const Host& host);
-  /// What lies in something, near or far: types and ids.
-  [[nodiscard]] std::vector<std::pair<std::string, std::string>> inside(const std::string& type,
-                                                                        const std::string& id) const;
   void count_removal(const std::string& type, const std::string& id) { ++removals_[{type, id}]; }
   [[nodiscard]] Resource resource(const std::string& id, const Object& object) const;
   [[nodiscard]] bool happens(int thousandths) { return random_->below(1000) < static_cast<std::uint64_t>(thousandths); }
@@ -142,7 +147,7 @@ class Objects {
   std::set<std::string> undeleted_;  // ids that were to be deleted, in vain: another may be made beside them
   std::map<std::pair<std::string, std::string>, Object> dead_;  // by type and id
   std::set<std::string> revived_;                               // ids
-  bool lied_to_ = false;
+  bool lied_to_ = false, has_uids_ = true, strict_ = false;
   std::map<std::pair<std::string, std::string>, std::size_t> removals_;  // by type and id
   std::size_t serial_ = 0;
   std::string text_;
