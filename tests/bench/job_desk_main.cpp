@@ -107,11 +107,12 @@ void rate(JobDesk& desk, const Options& options) {
   const Stopwatch watch;
   const auto per_second = run(options.seconds);
   const auto took = watch.seconds();
-  std::printf(R"({"per_second":%f,"turned_away":%f,"own":%f,"all":%f})"
+  std::printf(R"({"per_second":%f,"turned_away":%f,"own":%f,"all":%f,"job_bytes":%zu,"reply_bytes":%zu})"
               "\n",
               per_second, static_cast<double>(desk.dispatcher().counters().busy - busy) / took,
               (own_seconds() - own_before) / took,
-              (busy_seconds() - all_before) / took / std::thread::hardware_concurrency());
+              (busy_seconds() - all_before) / took / std::thread::hardware_concurrency(), desk.job_bytes,
+              desk.reply_bytes);
 }
 
 /// How long small jobs of another namespace take, one after another, while so many of 20 ms are to be done; as many of

@@ -78,6 +78,23 @@ json requests(const std::string& url, const std::string& count, const std::strin
   return run_program("bench_yardstick", words, url);
 }
 
+/// As many jobs of 20 ms and of the sizes that `like` tells of as workers with so many slots do that know nothing else.
+double slow_requests(const std::string& url, std::uint32_t workers, std::uint32_t slots, const json& like,
+                     const std::string& seconds) {
+  const std::vector<std::string> shape{"--window", std::to_string(slots), "--reply", like.at("reply_bytes").dump()};
+  Processes processes;
+  for (std::uint32_t i = 0; i < workers; ++i) {
+    auto words = shape;
+    words.insert(words.begin(), {"slots", "--place", std::to_string(i)});
+    processes.pids.push_back(start_program("bench_yardstick", words, url, "/dev/null"));
+  }
+  auto words = shape;
+  words.insert(words.begin(), "slow-requests");
+  words.insert(words.end(),
+               {"--count", std::to_string(workers), "--seconds", seconds, "--request", like.at("job_bytes").dump()});
+  return run_program("bench_yardstick", words, url).at("per_second").get<double>();
+}
+
 /// Another job system in the same shape (peers/run.py), jobs a second; none where it is not installed.
 std::optional<double> peer(const std::string& name, const Options& options) {
   const auto* source = std::getenv("MUSTER_SOURCE_DIR");
@@ -152,10 +169,11 @@ void scale(const Options& options, Report& report) {
   for (const std::uint32_t count : {1U, 2U, 4U, 8U, 16U, 32U, 64U}) {
     Workers workers;
     workers.add("fake", count, kSlots);
-    std::vector<double> rates, linear, own, all, ours;
+    std::vector<double> rates, linear, straight, own, all, ours;
     for (int i = 0; i < std::min(options.rounds, 3); ++i) {
-      const auto said = workers.desk(
-          {"rate", "--window", std::to_string(2 * kSlots * count), "--seconds", options.quick ? "0.5" : "2"});
+      const std::string seconds = options.quick ? "0.5" : "2";
+      const auto said = workers.desk({"rate", "--window", std::to_string(2 * kSlots * count), "--seconds", seconds});
+      straight.push_back(slow_requests(workers.url(), count, kSlots, said, seconds));
       rates.push_back(said.at("per_second").get<double>());
       linear.push_back(kSlots * count / 0.020);
       own.push_back(said.at("own"));
@@ -171,6 +189,7 @@ void scale(const Options& options, Report& report) {
       figure.floor = 0.9;
     }
     report.add(figure);
+    report.add({"scale/" + std::to_string(count) + ", straight-line", "jobs/s", rates, "sleeping threads", straight});
   }
   Workers workers;
   workers.add("fake", 4, kSlots);

@@ -2,7 +2,11 @@
 
 #include <nats/nats.h>
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <array>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -54,6 +58,7 @@ class LoopClient {
   ~LoopClient() {
     natsSubscription_Destroy(subscription_);
     natsConnection_Destroy(connection_);
+    ::close(wake_);
   }
   LoopClient(const LoopClient&) = delete;
   LoopClient& operator=(const LoopClient&) = delete;
@@ -63,18 +68,24 @@ class LoopClient {
         natsConnection_PublishRequest(connection_, subject.c_str(), reply, data.data(), static_cast<int>(data.size())),
         "publish");
   }
-  void answer(const Arrived& request, std::string_view data) {
-    check(natsConnection_Publish(connection_, request.reply(), data.data(), static_cast<int>(data.size())), "answer");
+  void answer(const Arrived& request, std::string_view data) { answer(request.reply(), data); }
+  void answer(const char* subject, std::string_view data) {
+    check(natsConnection_Publish(connection_, subject, data.data(), static_cast<int>(data.size())), "answer");
   }
+  /// Ends the sleep of turn(). Thread: any.
+  void wake() const { check(::eventfd_write(wake_, 1) == 0 ? NATS_OK : NATS_ERR, "wake"); }
 
-  /// Writes what was published, sleeps until something comes, reads it, and calls `take(const Arrived&)` for each
-  /// message. False when the connection is gone.
+  /// Writes what was published, sleeps until something comes, or somebody wakes it, reads it, and calls `take(const
+  /// Arrived&)` for each message. False when the connection is gone.
   template <typename Take>
   bool turn(Take take) {
     if (wants_write_) natsConnection_ProcessWriteEvent(connection_);
-    pollfd entry{socket_, static_cast<short>(POLLIN | (wants_write_ ? POLLOUT : 0)), 0};
-    ::poll(&entry, 1, 1000);
-    if (entry.revents & (POLLIN | POLLHUP | POLLERR)) natsConnection_ProcessReadEvent(connection_);
+    std::array<pollfd, 2> entries{
+        {{socket_, static_cast<short>(POLLIN | (wants_write_ ? POLLOUT : 0)), 0}, {wake_, POLLIN, 0}}};
+    ::poll(entries.data(), entries.size(), 1000);
+    eventfd_t woken = 0;
+    if (entries[1].revents != 0) ::eventfd_read(wake_, &woken);
+    if (entries[0].revents & (POLLIN | POLLHUP | POLLERR)) natsConnection_ProcessReadEvent(connection_);
     for (natsMsg* message = nullptr; natsSubscription_NextMsg(&message, subscription_, 0) == NATS_OK;) {
       take(Arrived(message));
     }
@@ -113,6 +124,7 @@ class LoopClient {
   natsConnection* connection_ = nullptr;
   natsSubscription* subscription_ = nullptr;
   natsSock socket_ = -1;
+  int wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   bool wants_write_ = false;
 };
 

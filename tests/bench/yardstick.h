@@ -29,8 +29,13 @@ struct RequestOptions {
   std::uint32_t window = 256;              // in flight
   std::size_t request = 200, reply = 600;  // bytes
   bool same_subjects = false;              // of replies, for each place in flight
+  std::uint32_t place = 0;                 // of a worker with slots, from 0; `count` of them are asked
+  double seconds = 2;                      // for so long
 };
-int serve_echo(const RequestOptions& options);     // yardstick_requests.cpp
+int serve_echo(const RequestOptions& options);  // yardstick_requests.cpp
+/// Jobs of 20 ms in `window` slots, each a thread.
+int serve_slots(const RequestOptions& options);    // yardstick_slots.cpp
+int run_slots(const RequestOptions& options);      // yardstick_slots.cpp: always as many jobs with each as it has slots
 int serve_silence(const RequestOptions& options);  // yardstick_requests.cpp: hears what JetStream is asked
 /// `count` connections hear all events, and say so with a line each.
 int observe(const RequestOptions& options);       // yardstick_requests.cpp

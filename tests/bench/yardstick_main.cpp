@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
     sub->add_option("--filtered", pages.filtered);
     sub->add_option("--changed", pages.changed);
   }
-  for (const auto* name : {"echo", "mute", "observe", "requests"}) {
+  for (const auto* name : {"echo", "mute", "observe", "requests", "slots", "slow-requests"}) {
     auto* sub = app.add_subcommand(name);
     sub->add_option("--url", requests.url)->required();
     sub->add_option("--count", requests.count);
@@ -35,6 +35,8 @@ int main(int argc, char** argv) {
     sub->add_option("--request", requests.request);
     sub->add_option("--reply", requests.reply);
     sub->add_flag("--same-subjects", requests.same_subjects);
+    sub->add_option("--place", requests.place);
+    sub->add_option("--seconds", requests.seconds);
   }
   CommitOptions commits;
   std::string unused;
@@ -49,6 +51,8 @@ int main(int argc, char** argv) {
     if (app.got_subcommand("commits")) return run_commits(commits);
     if (app.got_subcommand("mute")) return serve_silence(requests);
     if (app.got_subcommand("observe")) return observe(requests);
+    if (app.got_subcommand("slots")) return serve_slots(requests);
+    if (app.got_subcommand("slow-requests")) return run_slots(requests);
     return app.got_subcommand("echo") ? serve_echo(requests) : run_requests(requests);
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "%s\n", failure.what());

@@ -1,0 +1,107 @@
+// What many workers with slots are measured against: each has a subject of its own, and a thread for each of its slots
+// that sleeps for 20 ms, as blocking code of a plugin does; who asks has always as many requests with each as it has
+// slots, and asks the next with the answer in hand. Left out, against dispatch and workers: queue groups, leases,
+// tokens, heartbeats, deadlines, limits, and whatever the bytes mean.
+
+#include <cinttypes>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/bench/loop_client.h"
+#include "tests/bench/stopwatch.h"
+#include "tests/bench/yardstick.h"
+
+namespace muster::bench {
+namespace {
+
+constexpr std::chrono::milliseconds kLatency{20};
+constexpr std::string_view kHello = "hello";
+
+std::string subject_of(std::uint32_t place) {
+  return "bench.slot." + std::to_string(place);
+}
+
+}  // namespace
+
+int serve_slots(const RequestOptions& options) {
+  LoopClient client(options.url, subject_of(options.place));
+  const std::string answer(options.reply, 'r');
+  std::mutex mutex;
+  std::condition_variable called;
+  std::deque<std::string> asked, done;  // reply subjects
+  std::vector<std::thread> slots;
+  for (std::uint32_t i = 0; i < options.window; ++i) {
+    slots.emplace_back([&] {
+      std::unique_lock lock(mutex);
+      for (;;) {
+        called.wait(lock, [&] { return !asked.empty(); });
+        auto reply = std::move(asked.front());
+        asked.pop_front();
+        lock.unlock();
+        std::this_thread::sleep_for(kLatency);
+        lock.lock();
+        done.push_back(std::move(reply));
+        if (done.size() == 1) client.wake();
+      }
+    });
+  }
+  for (bool open = true; open;) {
+    open = client.turn([&](const Arrived& request) {
+      if (request.data() == kHello) return client.answer(request, kHello);
+      {
+        const std::lock_guard lock(mutex);
+        asked.emplace_back(request.reply());
+      }
+      called.notify_one();
+    });
+    std::deque<std::string> ended;
+    {
+      const std::lock_guard lock(mutex);
+      ended.swap(done);
+    }
+    for (const auto& reply : ended) client.answer(reply.c_str(), answer);
+  }
+  std::_Exit(0);  // the slots are never done
+}
+
+int run_slots(const RequestOptions& options) {
+  LoopClient client(options.url, "bench.answer.>");
+  const std::string request(options.request, 'q');
+  std::uint64_t asked = 0, done = 0;
+  const auto ask = [&](std::uint32_t place) {
+    char subject[80];
+    std::snprintf(subject, sizeof subject, "bench.answer.%04" PRIu32 ".01M7ZDGFYVGRE53ZH6E4XYQB7R.%026" PRIu64, place,
+                  ++asked * 0x9E3779B97F4A7C15U);
+    client.publish(subject_of(place), subject, request);
+  };
+  for (std::uint32_t place = 0; place < options.count; ++place) {
+    client.await(subject_of(place), "bench.answer.hello", kHello);
+  }
+  for (std::uint32_t i = 0; i < options.count * options.window; ++i) ask(i % options.count);
+  const auto run = [&](double seconds) {
+    done = 0;
+    const Stopwatch watch;
+    while (watch.seconds() < seconds) {
+      client.turn([&](const Arrived& answer) {
+        if (answer.data() == kHello) return;
+        ++done;
+        ask(static_cast<std::uint32_t>(std::atoi(answer.subject() + std::char_traits<char>::length("bench.answer."))));
+      });
+    }
+    return static_cast<double>(done) / watch.seconds();
+  };
+  run(0.3);  // until it runs evenly
+  std::printf(R"({"per_second":%f})"
+              "\n",
+              run(options.seconds));
+  return 0;
+}
+
+}  // namespace muster::bench
