@@ -44,6 +44,86 @@ TEST_CASE_METHOD(DispatcherFixture, "a change that waits to be tried again ends 
   CHECK(failure() == Errc::kCancelled);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "a change that was cancelled is not tried again, whatever it has failed of") {
+  join("w1");
+  const auto message = dispatch(change());
+  accept(message.job, "w1");
+  cancel_jobs();
+  fail(message.job, "w1", Errc::kThrottling, Millis(500));
+  CHECK(failure() == Errc::kThrottling);
+  advance(Millis(1000));
+  CHECK(sent.empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a change that has failed is not tried again, though another try may help") {
+  join("w1");
+  const auto message = dispatch(change());
+  accept(message.job, "w1");
+  fail(message.job, "w1", Errc::kServiceUnavailable, Millis(500));
+  CHECK(failure() == Errc::kServiceUnavailable);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "to cancel a change once more gives it no more time") {
+  join("w1");
+  const auto message = dispatch(change());
+  accept(message.job, "w1");
+  cancel_jobs();
+  for (int second = 0; second < 10; ++second) {
+    advance(Millis(1000));
+    heartbeat("w1", {{message.job.id, message.job.token}});
+    if (second == 5) cancel_jobs();
+  }
+  advance(Millis(200));
+  CHECK(failure() == Errc::kTimeout);
+}
+
+TEST_CASE_METHOD(DispatcherFixture,
+                 "a job that is cancelled before anybody has taken it is nobody's, and leaves its slot") {
+  join("w1");
+  const auto message = dispatch();
+  cancel_jobs();
+  CHECK(failure() == Errc::kCancelled);
+  REQUIRE(dispatcher.in_flight() == 0);
+  CHECK(cancelled.empty());  // it is not known who is to be told
+  CHECK(dispatch().job.id != message.job.id);
+  succeed(message.job, "w1");
+  CHECK(outcomes().empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a change that nobody has begun by its deadline has not been done") {
+  join("w1");
+  auto job = change();
+  job.deadline = Millis(900);
+  dispatch(job);
+  advance(Millis(1000));
+  const auto ended = outcome();
+  CHECK(std::get<Error>(ended.result).code == Errc::kTimeout);
+  CHECK_FALSE(ended.uncertain);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "what comes late of a job that has ended is of no job") {
+  join("w1");
+  join("w2");
+  const auto first = dispatch();
+  advance(Millis(950));
+  heartbeat("w1");
+  heartbeat("w2");
+  const auto second = await(Millis(500));
+  SECTION("withdrawn") {
+    Effects effects;
+    dispatcher.withdraw(7, effects);
+  }
+  SECTION("with an outcome") {
+    succeed(second.job, "w2");
+    CHECK(outcomes().size() == 1);
+  }
+  accept(first.job, "w1");
+  succeed(first.job, "w1");
+  CHECK(outcomes().empty());
+  CHECK_FALSE(dispatcher.leases(first.job.id, first.job.token));
+  CHECK(dispatcher.counters().stale_replies == 2);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "what is withdrawn of one target leaves the others', and nothing in their way") {
   submit(spec(Priority::kDiscovery, "t1"));
   submit(spec(Priority::kDiscovery, "t1"));
@@ -72,6 +152,15 @@ TEST_CASE_METHOD(DispatcherFixture, "a job is taken back for as long as nobody h
   }
   CHECK_FALSE(dispatcher.take_back(message.job.id));
   CHECK(outcomes().empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a job that was taken back is not sent") {
+  REQUIRE(dispatcher.take_back(submit()));
+  const auto other = submit();
+  join("w1", 4);
+  tick();
+  CHECK(take().job.id == other);
+  CHECK(sent.empty());
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "a job that is submitted again is sent once") {
@@ -129,6 +218,13 @@ TEST_CASE_METHOD(DispatcherFixture, "a limit of its own counts from when a job i
   CHECK(ended.message == "no result within the job's deadline, after 2 attempts");
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "a limit of its own gives a job no more time than it has") {
+  auto job = with_deadline(Millis(2000));
+  job.limit = Millis(5000);
+  join("w1");
+  CHECK(dispatch(job).job.deadline == Millis(2000));
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a job that workers were too busy for until its deadline has timed out") {
   join("w1");
   const auto message = dispatch(with_deadline(Millis(1000)));
@@ -177,6 +273,20 @@ TEST_CASE_METHOD(DispatcherFixture, "failures and retries are counted and told; 
   CHECK(outcomes().size() == 3);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "a job whose worker is lost is counted, and told as one that is tried again") {
+  join("w1");
+  const auto message = dispatch();
+  accept(message.job, "w1");
+  lose("w1");
+  CHECK(dispatcher.counters().lost == 1);
+  const auto notices = dispatcher.take_notices();
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].kind == JobNotice::Kind::kRetried);
+  CHECK(notices[0].job == message.job.id);
+  CHECK(notices[0].worker == WorkerId("w1"));
+  CHECK(notices[0].error.code == Errc::kTimeout);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "the end of the next wait is when there is something to do") {
   config.retry.base = Millis(0);
   join("w1");
@@ -190,4 +300,15 @@ TEST_CASE_METHOD(DispatcherFixture, "the end of the next wait is when there is s
   for (int i = 0; i < 100; ++i) submit();
   tick();
   CHECK(dispatcher.next_due() <= limiter.ready_at("NS", spec().target.id, clock.now()));
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "of targets that may not be asked now the first that may be again ends the wait") {
+  join("w1", 100);
+  limiter.set_rate("NS", TargetId("soon"), 50, clock.now());
+  limiter.throttled("NS", TargetId("late"), Millis(5000), clock.now());
+  for (int i = 0; i < 51; ++i) submit(spec(Priority::kDiscovery, "soon"));
+  tick();
+  submit(spec(Priority::kDiscovery, "late"));  // whose turn comes after
+  tick();
+  CHECK(dispatcher.next_due() == limiter.ready_at("NS", TargetId("soon"), clock.now()));
 }
