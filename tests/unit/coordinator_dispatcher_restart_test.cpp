@@ -129,3 +129,36 @@ TEST_CASE_METHOD(DispatcherFixture, "what was asked for before a restart may hav
   made.recovered = true;
   CHECK_FALSE(dispatcher.take_back(submit(made)));
 }
+
+TEST_CASE_METHOD(DispatcherFixture,
+                 "what was begun before a restart counts for the worker that has it like any other job") {
+  join("w1");
+  join("w2");
+  auto job = change();
+  job.id = JobId("earlier");
+  job.recovered = true;
+  submit(job);
+  const Running begun{job.id, Token("first")};
+  advance(Millis(3000));
+  heartbeat("w1", {begun});
+  SECTION("nobody else gets it when it would have been sent again") {
+    advance(Millis(900));
+    CHECK(sent.empty());
+  }
+  SECTION("its slot is taken") {
+    CHECK(dispatch().subject == own("w2"));
+  }
+  SECTION("and free again when it has ended") {
+    answer({.fleet = fleet, .id = begun.job, .token = begun.token}, "w1", JobResult(MutationResult{}));
+    CHECK(outcome().attempts == 1);
+    CHECK(dispatch().subject == group());
+  }
+  SECTION("it has the time that it was given") {
+    for (int second = 0; second < 15; ++second) {
+      advance(Millis(1000));
+      heartbeat("w1", {begun});
+    }
+    CHECK(outcomes().empty());
+    CHECK(dispatcher.leases(begun.job, begun.token));
+  }
+}
