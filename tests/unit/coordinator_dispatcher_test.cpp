@@ -139,6 +139,24 @@ TEST_CASE_METHOD(DispatcherFixture, "no more jobs are sent than the pool has slo
   CHECK(outcome().job == first.job.id);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "no more jobs of a pool are sent than the configuration allows") {
+  config.limits.jobs_in_flight = 2;
+  join("w1", 8);
+  for (int i = 0; i < 5; ++i) submit();
+  tick();
+  REQUIRE(sent.size() == 2);
+  succeed(take().job, "w1");
+  CHECK(sent.size() == 2);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "while a worker says that it is not well, jobs go to the others") {
+  join("w1", 4);
+  join("w2", 4);
+  registry.heartbeat({WorkerId("w2"), "NS", "default", 4, {}, false, 0, false, "no disk"}, clock.now());
+  for (int i = 0; i < 4; ++i) CHECK(dispatch().subject == own("w1"));
+  CHECK(dispatch().subject == own("w2"));
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a job of a run goes to workers of the run's manifest only") {
   join("w1", 4, "old");
   join("w2", 4, "new");
@@ -256,6 +274,24 @@ TEST_CASE_METHOD(DispatcherFixture, "while a worker is not heard that may have i
   CHECK(std::holds_alternative<ListResult>(outcome().result));
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "a worker that gave no sign of a job gets none for a second") {
+  join("w1");
+  join("w2");
+  const auto other = dispatch();
+  accept(other.job, "w1");
+  const auto silent = dispatch();
+  REQUIRE(silent.subject == own("w2"));
+  for (int i = 0; i < 3; ++i) {
+    advance(Millis(600));
+    heartbeat("w1", {{other.job.id, other.job.token}});
+    heartbeat("w2");
+  }
+  CHECK(sent.empty());
+  const auto again = await(Millis(500));
+  CHECK(again.job.id == silent.job.id);
+  CHECK(again.at - silent.at >= Millis(2000));
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "workers that die of a job before they say a word count as taken by it") {
   for (int worker = 1; worker <= kWorkersTaken; ++worker) {
     join("w" + std::to_string(worker));
@@ -354,6 +390,33 @@ TEST_CASE_METHOD(DispatcherFixture, "jobs of a worker that is known to be lost g
   const auto second = take();
   CHECK(second.job.id == message.job.id);
   CHECK(second.job.attempt == 2);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a lost worker takes nothing with it that others are at") {
+  join("w1");
+  join("w2");
+  const auto lost = dispatch();
+  accept(lost.job, "w1");
+  const auto other = dispatch();
+  accept(other.job, "w2");
+  lose("w1");
+  CHECK(dispatcher.leases(other.job.id, other.job.token));
+  succeed(other.job, "w2");
+  CHECK(outcome().attempts == 1);
+  CHECK(take().job.id == lost.job.id);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a worker that was lost with a job has its slot when it comes back") {
+  join("w1");
+  const auto lost = dispatch();
+  accept(lost.job, "w1");
+  SECTION("known as lost") {}
+  SECTION("forgotten, since it drained") {
+    registry.heartbeat({WorkerId("w1"), "NS", "default", 0, {}, true, 0, true, {}}, clock.now());
+  }
+  lose("w1");
+  join("w1");
+  CHECK(await(Millis(500)).job.id == lost.job.id);
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "a job that took three workers with it has failed") {

@@ -148,6 +148,25 @@ TEST_CASE_METHOD(DispatcherFixture, "an internal failure is tried three times") 
   CHECK(failure() == Errc::kInternalFailure);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "an internal failure is tried no more often than the configuration says") {
+  config.retry.attempts = 2;
+  join("w1");
+  fail(dispatch().job, "w1", Errc::kInternalFailure);
+  fail(await().job, "w1", Errc::kInternalFailure);
+  CHECK(outcome().attempts == 2);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a change that was throttled is begun anew, under a lease of its own") {
+  join("w1");
+  auto message = dispatch(change());
+  CHECK(message.job.lease == kChangeLease);
+  accept(message.job, "w1");
+  fail(message.job, "w1", Errc::kThrottling, Millis(8000));
+  message = await();
+  accept(message.job, "w1");
+  CHECK(told_to_go == 2);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "the pauses of jobs that failed together are spread") {
   join("w1", 64);
   config.retry = {5, Millis(10'000), Millis(10'000)};
