@@ -117,6 +117,10 @@ TEST_CASE_METHOD(DispatcherFixture, "what comes late of a job that has ended is 
     succeed(second.job, "w2");
     CHECK(outcomes().size() == 1);
   }
+  SECTION("with the outcome of what was given up") {
+    succeed(first.job, "w1");
+    CHECK(outcomes().size() == 1);
+  }
   accept(first.job, "w1");
   succeed(first.job, "w1");
   CHECK(outcomes().empty());
@@ -311,4 +315,13 @@ TEST_CASE_METHOD(DispatcherFixture, "of targets that may not be asked now the fi
   submit(spec(Priority::kDiscovery, "late"));  // whose turn comes after
   tick();
   CHECK(dispatcher.next_due() == limiter.ready_at("NS", TargetId("soon"), clock.now()));
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "who has a job is looked after, whatever else is waited for") {
+  join("w1", 2);
+  accept(dispatch().job, "w1");
+  CHECK(dispatcher.next_due() <= clock.now() + Millis(100));
+  fail(dispatch().job, "w1", Errc::kServiceUnavailable, Millis(5000));
+  outcomes();
+  CHECK(dispatcher.next_due() <= clock.now() + Millis(100));
 }

@@ -231,3 +231,167 @@ TEST_CASE_METHOD(SignsFixture, "what was asked for again after a restart is not 
   CHECK(cancelled[0].subject == subjects.worker_control("NS", WorkerId("w2")));
   CHECK_FALSE(dispatcher.leases(earlier.job, earlier.token));
 }
+
+TEST_CASE_METHOD(SignsFixture, "what does not say that a job was taken takes nothing up that was given up") {
+  join("w1");
+  join("w2");
+  const bool is_change = GENERATE(false, true);
+  const auto first = dispatch(is_change ? change() : spec()).job;
+  const auto second = resent().job;
+  if (is_change) {
+    answer(first, "w1", Part{0, 2, "some"});
+  } else {
+    answer(first, "w1", Busy{});
+  }
+  Effects effects;
+  dispatcher.on_reply({FleetId("other"), first.id, first.token, WorkerId("w1"), 1, 1, Accepted{}}, clock.now(),
+                      effects);
+  CHECK(dispatcher.counters().stale_replies == 2);
+  CHECK(dispatcher.leases(second.id, second.token));
+  CHECK(dispatcher.in_flight() == 1);
+  CHECK(sent.empty());
+}
+
+TEST_CASE_METHOD(SignsFixture, "a worker that names what was given up leaves it to who has it by then") {
+  join("w1");
+  join("w2");
+  const auto first = dispatch().job;
+  const auto second = resent().job;
+  accept(second, "w2");
+  heartbeat("w1", {{first.id, first.token}});
+  CHECK(dispatcher.leases(second.id, second.token));
+  REQUIRE(cancelled.size() == 1);
+  CHECK(cancelled[0].job == Running{first.id, first.token});
+}
+
+TEST_CASE_METHOD(SignsFixture,
+                 "what was taken after all has its worker's slot, and waits for nobody when it has failed") {
+  config.retry.base = Millis(0);
+  join("w1");
+  const auto job = dispatch().job;
+  advance(Millis(1200));
+  REQUIRE(sent.empty());
+  accept(job, "w1");
+  SECTION("its slot") {
+    join("w2");
+    CHECK(dispatch().subject == own("w2"));
+  }
+  SECTION("its next attempt") {
+    fail(job, "w1", Errc::kServiceUnavailable, Millis(100));
+    CHECK(await(Millis(300)).job.attempt == 2);
+  }
+}
+
+TEST_CASE_METHOD(SignsFixture, "what replies say of calls counts when a target without a limit throttles") {
+  join("w1");
+  answer(dispatch().job, "w1", JobResult(ListResult{}), 40);
+  fail(dispatch().job, "w1", Errc::kThrottling);
+  const auto target = spec().target.id;
+  REQUIRE(limiter.limits("NS", target));
+  limiter.charge("NS", target, 1, clock.now());
+  CHECK(limiter.ready_at("NS", target, clock.now()) - clock.now() <= Millis(100));
+}
+
+TEST_CASE_METHOD(SignsFixture, "whether a change that failed may have been done follows from what it failed of") {
+  join("w1");
+  const auto [code, uncertain] =
+      GENERATE(table<Errc, bool>({{Errc::kAccessDenied, false}, {Errc::kInternalFailure, true}}));
+  const auto job = dispatch(change()).job;
+  accept(job, "w1");
+  fail(job, "w1", code);
+  CHECK(outcome().uncertain == uncertain);
+}
+
+TEST_CASE_METHOD(SignsFixture, "what is no reply ends the attempt, and is told") {
+  join("w1");
+  const auto job = dispatch().job;
+  dispatcher.on_undecodable(job.token, {Errc::kMalformed, "cut short", {}, 0}, clock.now());
+  CHECK_FALSE(dispatcher.leases(job.id, job.token));
+  const auto notices = dispatcher.take_notices();
+  REQUIRE(notices.size() == 2);
+  CHECK(notices[0].kind == JobNotice::Kind::kRejected);
+  CHECK(notices[0].job == job.id);
+  CHECK_THAT(notices[0].error.message, Catch::Contains("cut short"));
+  CHECK(notices[1].kind == JobNotice::Kind::kRetried);
+  CHECK(await().job.attempt == 2);
+}
+
+TEST_CASE_METHOD(SignsFixture, "parts that make another word than a result are an error of the worker") {
+  join("w1");
+  const auto job = dispatch(change()).job;
+  const auto whole = encode(JobReply{fleet, job.id, job.token, WorkerId("w1"), job.attempt, 1, Accepted{}});
+  answer(job, "w1", Part{0, 2, whole.substr(0, 8)});
+  answer(job, "w1", Part{1, 2, whole.substr(8)});
+  CHECK(told_to_go == 0);
+  CHECK(failure() == Errc::kInternalFailure);
+}
+
+TEST_CASE_METHOD(SignsFixture, "parts of all replies together are kept up to 256 MiB") {
+  join("w1", 5);
+  std::vector<Job> jobs;
+  for (int i = 0; i < 5; ++i) jobs.push_back(dispatch().job);
+  for (const auto& job : jobs) {
+    CHECK(dispatcher.counters().refused_parts == 0);
+    answer(job, "w1", Part{0, 2, Bytes(60U << 20U, 'x')});
+  }
+  CHECK(dispatcher.counters().refused_parts == 1);
+}
+
+TEST_CASE_METHOD(SignsFixture, "nothing that is said of a job that has ended does anything") {
+  join("w1");
+  const auto job = dispatch().job;
+  succeed(job, "w1");
+  REQUIRE(outcomes().size() == 1);
+  const Error why{Errc::kTooLarge, "because", {}, 0};
+  no_responders(job);
+  dispatcher.on_unsendable(job.token, why, clock.now());
+  dispatcher.on_undecodable(job.token, why, clock.now());
+  accept(job, "unknown");
+  CHECK(cancelled.empty());
+  CHECK(outcomes().empty());
+  CHECK(dispatcher.take_notices().empty());
+  CHECK(dispatch().job.attempt == 1);
+}
+
+TEST_CASE_METHOD(SignsFixture, "a worker that names a change which its pool was asked for may begin it") {
+  join("w1");
+  const auto job = dispatch(change()).job;
+  heartbeat("w1", {{job.id, job.token}});
+  CHECK(told_to_go == 1);
+}
+
+TEST_CASE_METHOD(SignsFixture, "nobody has a job by naming it under a token that it never had") {
+  join("w1");
+  const auto job = dispatch().job;
+  answer(job, "w1", Busy{});
+  const Running invented{job.id, Token("invented")};
+  heartbeat("w2", {invented});
+  CHECK(cancelled.size() == 1);
+  CHECK_FALSE(dispatcher.leases(invented.job, invented.token));
+}
+
+TEST_CASE_METHOD(SignsFixture, "a worker that comes back with its change has no slot for others until that has ended") {
+  join("w1");
+  const auto job = dispatch(change()).job;
+  accept(job, "w1");
+  lose("w1");
+  join("w1");
+  join("w2");
+  heartbeat("w1", {{job.id, job.token}});
+  const auto other = dispatch();
+  CHECK(other.subject == own("w2"));
+  succeed(other.job, "w2");
+  answer(job, "w1", JobResult(MutationResult{}));
+  CHECK(outcomes().size() == 2);
+  CHECK(dispatch().subject == group());
+}
+
+TEST_CASE_METHOD(SignsFixture, "after a stall nobody is late with a first sign") {
+  join("w1");
+  dispatch();
+  stall(Millis(10'000));
+  dispatcher.grace(clock.now());
+  heartbeat("w1");
+  advance(Millis(500));
+  CHECK(sent.empty());
+}

@@ -318,6 +318,8 @@ TEST_CASE_METHOD(DispatcherFixture, "a quick result needs no other message") {
   CHECK(ended.job == message.job.id);
   CHECK(ended.owner == 7);
   CHECK(ended.worker == WorkerId("w1"));
+  CHECK(dispatcher.counters().dispatched == 1);
+  CHECK(dispatcher.counters().results == 1);
   CHECK(ended.attempts == 1);
   CHECK(std::holds_alternative<ListResult>(ended.result));
   advance(Millis(5000));

@@ -414,7 +414,9 @@ TEST_CASE_METHOD(DispatcherFixture,
     accept(second.job, "w2");
     SECTION("what it found ends the job, and the other is called back") {
       succeed(first.job, "w1");
-      CHECK(std::holds_alternative<ListResult>(outcome().result));
+      const auto ended = outcome();
+      CHECK(std::holds_alternative<ListResult>(ended.result));
+      CHECK(ended.attempts == 1);
       REQUIRE(cancelled.size() == 1);
       CHECK(cancelled[0].job == Running{second.job.id, second.job.token});
       succeed(second.job, "w2");
