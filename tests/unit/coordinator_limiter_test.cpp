@@ -57,6 +57,14 @@ TEST_CASE_METHOD(Bucket, "what is saved up is bounded") {
   CHECK(calls_within(Millis(1000)) <= 20);
 }
 
+TEST_CASE_METHOD(Bucket, "a second's worth is saved up again in a quiet time") {
+  rate(10);
+  charge(10);
+  REQUIRE_FALSE(ready());
+  clock.advance(std::chrono::seconds(5));
+  CHECK(calls_within(Millis(1)) == 10);
+}
+
 TEST_CASE_METHOD(Bucket, "a rate below one a second works too") {
   rate(0.5);
   CHECK(ready());
@@ -181,6 +189,14 @@ TEST_CASE_METHOD(Bucket, "however throttled, something goes now and then") {
   CHECK(calls_within(Millis(30'000)) >= 3);
 }
 
+TEST_CASE_METHOD(Bucket, "so does it where the limit was learnt") {
+  for (int i = 0; i < 100; ++i) {
+    throttled();
+    clock.advance(Millis(1001));
+  }
+  CHECK(calls_within(Millis(30'000)) >= 2);
+}
+
 TEST_CASE_METHOD(Bucket, "the rate is regained slowly, and not beyond what it was") {
   rate(100);
   calls_within(Millis(5000));
@@ -207,6 +223,32 @@ TEST_CASE_METHOD(Bucket, "a target without a limit gets one when it throttles, a
   calls_within(Millis(0));
   for (int i = 0; i < 1000; ++i) charge();
   CHECK(ready());  // quiet for long enough: there is no limit any more
+}
+
+TEST_CASE_METHOD(Bucket, "a limit that was learnt holds for a quiet minute, however often it is looked at") {
+  throttled();
+  SECTION("seldom") {
+    clock.advance(std::chrono::seconds(50));
+    ready();
+    CHECK(limiter.limits("NS", target));
+    clock.advance(std::chrono::seconds(11));
+    ready();
+  }
+  SECTION("often") {
+    for (int tenth = 1; tenth <= 601; ++tenth) {
+      CHECK(limiter.limits("NS", target));
+      clock.advance(Millis(100));
+      ready();
+    }
+  }
+  CHECK_FALSE(limiter.limits("NS", target));
+}
+
+TEST_CASE_METHOD(Bucket, "a throttling forgives no calls that are not paid for yet") {
+  rate(10);
+  charge(60);
+  throttled();
+  CHECK(calls_within(Millis(4000)) == 0);
 }
 
 TEST_CASE_METHOD(Bucket,
