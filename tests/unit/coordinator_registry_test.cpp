@@ -259,6 +259,14 @@ TEST_CASE_METHOD(Fleet, "a worker that drains takes no more jobs, and has left w
   CHECK(registry.find(WorkerId("w1")) == nullptr);
 }
 
+TEST_CASE_METHOD(Fleet, "a worker that drains does so still when it announces itself once more") {
+  join("w1");
+  beat("w1", 2, true);
+  CHECK(join("w1") == Change::kNone);
+  CHECK(worker("w1").state == WorkerState::kDraining);
+  CHECK_FALSE(registry.serves(lane, ""));
+}
+
 TEST_CASE_METHOD(Fleet, "a worker that the server knows to be gone is lost, or has left") {
   join("w1");
   join("w2");
@@ -295,6 +303,8 @@ TEST_CASE_METHOD(Fleet, "a worker has room until its slots are taken, or it says
   CHECK_FALSE(entry.has_room(clock.now()));
   entry.assigned = 1;
   entry.full_until = clock.now() + Millis(100);
+  CHECK_FALSE(entry.has_room(clock.now()));
+  beat("w1", 0);
   CHECK_FALSE(entry.has_room(clock.now()));
   beat("w1", 1);  // a heartbeat that says there is room ends the pause
   CHECK(entry.has_room(clock.now()));
@@ -359,6 +369,7 @@ TEST_CASE("a manifest that breaks a rule is refused, and the fault names the typ
     return manifest_fault(manifest_of_types(std::move(types)), "NS").value_or("");
   };
   CHECK_THAT(fault({{"OTHER::A", ""}}), Catch::Contains("OTHER::A"));
+  CHECK_THAT(fault({{"XY::A", ""}}), Catch::Contains("XY::A"));
   CHECK_THAT(fault({{"A", ""}}), Catch::Contains("'A'"));
   CHECK_THAT(fault({{"NS:A", ""}}), Catch::Contains("NS:A"));
   CHECK_THAT(fault({{"NS::A", ""}, {"NS::A", ""}}), Catch::Contains("NS::A"));
@@ -375,6 +386,9 @@ TEST_CASE("a manifest that breaks a rule is refused, and the fault names the typ
   auto deep = manifest_of_types({{"NS::A", ""}});
   deep.types[0].schema = std::string(1000, '[') + std::string(1000, ']');
   CHECK_THAT(manifest_fault(deep, "NS").value_or(""), Catch::Contains("NS::A"));
+  auto configured = manifest_of_types({{"NS::A", ""}});
+  configured.config_schema = deep.types[0].schema;
+  CHECK_THAT(manifest_fault(configured, "NS").value_or(""), Catch::Contains("configuration"));
 }
 
 TEST_CASE("a type needs a name of its own behind the namespace") {
