@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "support/coordinator_fixture.h"
+#include "worker_sdk/bus/digest.h"
 
 using namespace muster;
 using Catch::Contains;
@@ -247,6 +248,23 @@ TEST_CASE_METHOD(AdmissionFixture, "a rejection is an event when it is news, and
   CHECK(rejections() == 1);
 }
 
+TEST_CASE_METHOD(AdmissionFixture, "a worker has joined once, and again when it was lost") {
+  start();
+  auto& worker = add_worker("w1");
+  advance(Millis(500));
+  const auto joined = [&] { return events("worker.joined").size(); };
+  CHECK(joined() == 1);
+  worker.announce();
+  advance(Millis(500));
+  CHECK(joined() == 0);
+  worker.alive = false;
+  advance(kLostAfter + Millis(1000));
+  REQUIRE(worker_states() == Json{{"w1", "lost"}});
+  worker.announce();
+  advance(Millis(500));
+  CHECK(joined() == 1);
+}
+
 TEST_CASE_METHOD(AdmissionFixture, "the last rejections of some thousand workers are remembered, not more") {
   start();
   auto& worker = add_silent_worker("w1");
@@ -276,6 +294,13 @@ TEST_CASE_METHOD(AdmissionFixture, "a manifest that is no manifest, or has a fau
   SECTION("bytes") {
     auto& worker = add_worker("w1");
     worker.manifest_bytes = "no manifest";
+    CHECK(rejection_of(worker).code == "MANIFEST");
+  }
+  SECTION("bytes whose hash was announced") {
+    auto& worker = add_silent_worker("w1");
+    worker.manifest_bytes = "no manifest";
+    worker.announcement.manifest = sha256_hex(worker.manifest_bytes);
+    worker.announce();
     CHECK(rejection_of(worker).code == "MANIFEST");
   }
   SECTION("a parent that is not there") {
@@ -345,6 +370,71 @@ TEST_CASE_METHOD(AdmissionFixture, "who announces the hash of another's manifest
   CHECK(honest.accepted());
   for (const auto& answer : honest.answers) CHECK_FALSE(answer.rejected);
   CHECK_FALSE(liar.accepted());
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "who sends a wrong manifest twice does no harm to others that wait for it") {
+  start();
+  auto& liar = add_worker("w1");
+  const auto reply = where_manifest_goes(liar);
+  auto& honest = add_silent_worker("w2");
+  honest.alive = false;
+  honest.announce();
+  settle();
+  Job asked;
+  asked.fleet = store->fleet();
+  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  liar.alive = true;
+  for (int i = 0; i < 2; ++i) {
+    liar.send_reply(asked, reply, ManifestBytes{"another"});
+    settle();
+  }
+  CHECK(rejection_of(liar).code == "MANIFEST");
+  honest.alive = true;
+  advance(Millis(1100));
+  honest.announce();
+  settle();
+  CHECK(honest.accepted());
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "of manifests that do not come 256 are waited for, the last that were asked for") {
+  start();
+  auto& first = add_worker("w1");
+  const auto reply = where_manifest_goes(first);
+  advance(Millis(100));
+  for (int i = 0; i < 256; ++i) {
+    auto& other = add_silent_worker("x" + std::to_string(i));
+    other.alive = false;
+    other.announcement.manifest = sha256_hex(std::to_string(i));
+    other.announce();
+  }
+  settle();
+  Job asked;
+  asked.fleet = store->fleet();
+  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  first.alive = true;
+  first.send_reply(asked, reply, ManifestBytes{first.manifest_bytes});
+  settle();
+  CHECK_FALSE(first.accepted());
+  first.announce();
+  settle();
+  CHECK(first.accepted());
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a manifest in parts may take the place of one whose other parts do not come") {
+  start();
+  auto& worker = add_worker("w1");
+  const auto reply = where_manifest_goes(worker);
+  Job asked;
+  asked.fleet = store->fleet();
+  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  const auto whole =
+      encode(JobReply{store->fleet(), {}, asked.token, WorkerId("w1"), 0, 0, ManifestBytes{worker.manifest_bytes}});
+  worker.alive = true;
+  for (const auto& part : {Part{0, 3, "some"}, Part{0, 2, whole.substr(0, 8)}, Part{1, 2, whole.substr(8)}}) {
+    worker.send_reply(asked, reply, part);
+    settle();
+  }
+  CHECK(worker.accepted());
 }
 
 TEST_CASE_METHOD(AdmissionFixture, "a manifest that comes late lets nobody in who could not come by then") {
