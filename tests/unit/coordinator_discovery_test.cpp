@@ -361,3 +361,20 @@ TEST_CASE_METHOD(DiscoveryFixture, "a type that is its own parent is walked as a
   CHECK(counts(scan_of(report, "NS::Dir")).at("missing") == 3);
   CHECK(listed("NS::Dir") == Strings{"/", "/d"});
 }
+
+TEST_CASE_METHOD(DiscoveryFixture, "what is asked for while a run waits is taken in by that, which is said") {
+  start_discovered();
+  workers[0]->on_job = [](const Job&) { return test::FakeWorker::Hold{}; };
+  const auto running = api("discover"), waiting = api("discover"), taken_in = api("discover");
+  CHECK(running["merged"] == false);
+  CHECK(waiting["merged"] == false);
+  CHECK(waiting["run"] != running["run"]);
+  CHECK(taken_in["merged"] == true);
+  CHECK(taken_in["run"] == waiting["run"]);
+}
+
+TEST_CASE_METHOD(DiscoveryFixture, "a type that nobody has ever served is not looked for") {
+  start_discovered();
+  CHECK(api("discover", {{"types", {"NOBODY::Thing"}}})["error"]["code"] == "NOT_FOUND");
+  CHECK(api("discover", {{"types", {"NS::Nothing"}}})["error"]["code"] == "NOT_FOUND");
+}

@@ -338,6 +338,12 @@ TEST_CASE_METHOD(IdentityFixture, "another system behind the target: nothing van
   CHECK(target_state() == "active");
   CHECK(last_report()["state"] == "complete");
   CHECK(state_of("NS::Box", "a") == "vanished");
+  seen = events("target.");
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0]["data"]["is"] == "accepted");
+  api("targets-accept", {{"target", "t"}});
+  finish_runs();
+  CHECK(events("target.").empty());  // it was the one that it is
 }
 
 TEST_CASE_METHOD(IdentityFixture, "a target whose plugin does not say which system it is stays the one that it was") {
@@ -405,6 +411,28 @@ TEST_CASE_METHOD(IdentityFixture, "a target that left the configuration keeps it
   finish_runs();
   CHECK(state_of("NS::Box", "a", "t") == "present");
   CHECK(resource_events().empty());
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what has become of a target is told: removed, back as it was, renamed") {
+  config.targets[0].config = {R"({"zone":"a"})", {}};
+  auto targets = std::vector{config.targets[0], add_target("u")};
+  start_discovered();
+  const auto becomes = [&](const std::vector<TargetConfig>& declared) {
+    events();
+    crash();
+    config.targets = declared;
+    start();
+    finish_runs();
+    const auto told = events("target.changed");
+    REQUIRE(told.size() == 1);
+    return told[0]["data"]["is"].get<std::string>();
+  };
+  CHECK(becomes({targets[1]}) == "removed");
+  CHECK(becomes(targets) == "back");
+  CHECK(target_state() == "active");
+  targets[0].name = "new-name";
+  targets[0].renamed_from = "t";
+  CHECK(becomes(targets) == "renamed");
 }
 
 TEST_CASE_METHOD(IdentityFixture, "a target that is renamed keeps its rows") {

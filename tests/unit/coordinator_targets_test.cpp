@@ -278,10 +278,12 @@ TEST_CASE_METHOD(TargetsFixture, "a target of which nothing is known is looked a
   request["stacks"][0]["resources"] = Json::array();
   for (const auto* zone : {"a", "b"}) {
     request["targets"][0]["config"] = config_of(zone);
+    system.inspection.system = std::string("system-") + zone;
     api("apply", request);
     finish_runs();
   }
   CHECK(looks() == 2);
+  CHECK(store->target("new").value()->state == TargetState::kActive);
   CHECK(worker().jobs.back().target.config.json == store->target("new").value()->config.json);
 }
 
