@@ -152,8 +152,8 @@ class Execution {
   std::optional<Error> held_by(const Work& work);
   static std::function<bool(std::string_view)> outlives(const Work& work);
   void deleted(Work& work, TimePoint now);
-  /// Whether there is something in what refuses to be deleted that this command makes anew elsewhere: that goes first.
   [[nodiscard]] bool is_to_go(const ResourceRecord& row) const;
+  /// Whether there is something in what refuses to be deleted that this command makes anew elsewhere: that goes first.
   bool begin_emptying(Work& work, TimePoint now);
   void empty_more(Work& work, TimePoint now);
   void end_write_of_content(const Work& work);
@@ -209,7 +209,7 @@ class Execution {
   std::unordered_map<JobId, std::size_t> jobs_;
   std::map<std::string, PropertyRule> rules_;       // by type
   std::map<std::string, UnreadProperties> unread_;  // likewise
-  std::unordered_map<RowId, std::size_t> to_go_;    // rows that steps delete, or make anew, and these
+  std::unordered_map<RowId, std::size_t> to_go_;    // by row: the step that deletes it, or makes it anew
   std::unordered_set<RowId> deleted_;               // of these: the former
   TimePoint advanced_at_;
   TimePoint next_progress_;
