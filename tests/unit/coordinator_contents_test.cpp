@@ -131,6 +131,30 @@ TEST_CASE_METHOD(ContentsFixture, "a thing that is replaced is emptied of nothin
   CHECK(thing("a")["kind"] == "x");
 }
 
+TEST_CASE_METHOD(ContentsFixture, "what has no uid, and is seen to be another meanwhile, stays in what is replaced") {
+  system.refuses_full = true;
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    auto result = system.change(job);
+    for (auto& each : system.things["NS::Item"]) each.uid.clear();
+    if (job.type == "NS::Item") std::get<MutationResult>(result).uid.clear();
+    return result;
+  };
+  REQUIRE(apply(stack({item("b", "a"), box("a", {{"kind", "x"}})}))["state"] == "complete");
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto id = begin(stack({item("b", "a"), box("a", {{"kind", "y"}})}));
+  advance(Millis(200));
+  auto& items = system.things["NS::Item"];
+  items.front().properties = R"({"name":"theirs"})";
+  api("discover");
+  advance(Millis(1000));
+  REQUIRE(row("NS::Item", items.front().id).properties == items.front().properties);
+  worker().on_go = {};
+  worker().release();
+  CHECK(result_of(end_of(id), "a") == "failed CONFLICT");
+  CHECK(items.size() == 1);
+}
+
 TEST_CASE_METHOD(ContentsFixture, "what goes with a thing that is replaced is looked at again when it is made anew") {
   system.names_are_ids = true;
   system.refuses_full = GENERATE(false, true);
