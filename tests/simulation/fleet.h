@@ -44,6 +44,8 @@ class Fleet {
   struct CoordinatorDied {};
   using Fault = std::optional<std::string>;
 
+  static constexpr Millis kLimit{2 * 3'600'000};  // of virtual time, for everything that is on its way to end
+
   // fleet.cpp
   void set_policy(const Faults& faults);
   /// On which side of a partition a process is; one of no name is on either.
@@ -68,10 +70,13 @@ class Fleet {
   [[nodiscard]] bool all_ended();
   /// No worker has anything to do, or to tell.
   [[nodiscard]] bool workers_are_done() const;
+
+  // course.cpp
   Fault look();
   enum class Left : std::uint8_t { kTidied, kTold };
   /// What stacks have, for a message.
   [[nodiscard]] std::string managed() const;
+  /// Takes out what is nobody's and keeps what it lies in from being deleted; false: there was none.
   bool tidy_up(const CommandId& command);
   /// Carries a request out in a world that stands still. A key that an earlier command has left open may lead to an
   /// object of an older declaration, or to one that is gone since: then `more` applies change it, or make it anew: one
