@@ -36,6 +36,13 @@ struct AdmissionFixture : CoordinatorFixture {
     REQUIRE(heard.size() == 1);
     return std::string(heard[0].reply);
   }
+  /// What a worker answers that sends it there.
+  Job manifest_asked_for(const std::string& reply) {
+    Job asked;
+    asked.fleet = store->fleet();
+    asked.token = Token(reply.substr(reply.rfind('.') + 1));
+    return asked;
+  }
   Json worker_states() {
     auto states = Json::object();
     const auto answer = api("workers");
@@ -94,9 +101,7 @@ TEST_CASE_METHOD(AdmissionFixture, "parts that make no manifest do no harm, and 
   start();
   auto& worker = add_worker("w1");
   const auto reply = where_manifest_goes(worker);
-  Job asked;
-  asked.fleet = store->fleet();
-  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  const auto asked = manifest_asked_for(reply);
   for (const auto& part : {Part{0, 2, "x"}, Part{0, 2, "x"}, Part{1, 3, "y"}, Part{7, 2, "z"}}) {
     worker.send_reply(asked, reply, part);
     settle();
@@ -143,10 +148,9 @@ TEST_CASE_METHOD(AdmissionFixture, "a manifest that takes longer than the patien
   worker.alive = true;
   const auto in_parts = GENERATE(false, true);
   Job asked;
-  asked.fleet = store->fleet();
   const auto subject = [&](std::size_t question) {
     const std::string reply(heard.at(question).reply);
-    asked.token = Token(reply.substr(reply.rfind('.') + 1));
+    asked = manifest_asked_for(reply);
     return reply;
   };
   if (!in_parts) {
@@ -214,9 +218,7 @@ TEST_CASE_METHOD(AdmissionFixture, "what comes for a manifest that is there alre
   start();
   auto& worker = add_worker("w1");
   const auto reply = where_manifest_goes(worker);
-  Job asked;
-  asked.fleet = store->fleet();
-  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  const auto asked = manifest_asked_for(reply);
   worker.alive = true;
   for (const auto& bytes : {worker.manifest_bytes, Bytes("another"), worker.manifest_bytes}) {
     worker.send_reply(asked, reply, ManifestBytes{bytes});
@@ -380,9 +382,7 @@ TEST_CASE_METHOD(AdmissionFixture, "who sends a wrong manifest twice does no har
   honest.alive = false;
   honest.announce();
   settle();
-  Job asked;
-  asked.fleet = store->fleet();
-  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  const auto asked = manifest_asked_for(reply);
   liar.alive = true;
   for (int i = 0; i < 2; ++i) {
     liar.send_reply(asked, reply, ManifestBytes{"another"});
@@ -408,9 +408,7 @@ TEST_CASE_METHOD(AdmissionFixture, "of manifests that do not come 256 are waited
     other.announce();
   }
   settle();
-  Job asked;
-  asked.fleet = store->fleet();
-  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  const auto asked = manifest_asked_for(reply);
   first.alive = true;
   first.send_reply(asked, reply, ManifestBytes{first.manifest_bytes});
   settle();
@@ -424,9 +422,7 @@ TEST_CASE_METHOD(AdmissionFixture, "a manifest in parts may take the place of on
   start();
   auto& worker = add_worker("w1");
   const auto reply = where_manifest_goes(worker);
-  Job asked;
-  asked.fleet = store->fleet();
-  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  const auto asked = manifest_asked_for(reply);
   const auto whole =
       encode(JobReply{store->fleet(), {}, asked.token, WorkerId("w1"), 0, 0, ManifestBytes{worker.manifest_bytes}});
   worker.alive = true;
@@ -454,9 +450,7 @@ TEST_CASE_METHOD(AdmissionFixture, "a manifest that comes late lets nobody in wh
   REQUIRE(other.accepted());
 
   const std::string reply(heard[0].reply);
-  Job asked;
-  asked.fleet = store->fleet();
-  asked.token = Token(reply.substr(reply.rfind('.') + 1));
+  const auto asked = manifest_asked_for(reply);
   late.alive = true;
   late.send_reply(asked, reply, ManifestBytes{late.manifest_bytes});
   CHECK(rejection_of(late).code == "NAMESPACE");

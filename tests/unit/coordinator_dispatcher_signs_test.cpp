@@ -395,3 +395,13 @@ TEST_CASE_METHOD(SignsFixture, "after a stall nobody is late with a first sign")
   advance(Millis(500));
   CHECK(sent.empty());
 }
+
+TEST_CASE_METHOD(SignsFixture, "a late refusal of a read counts while nobody else has it") {
+  join("w1");
+  const auto first = dispatch();
+  advance(Millis(1200));
+  fail(first.job, "w1", Errc::kCancelled);
+  CHECK(outcomes().empty());
+  fail(first.job, "w1", Errc::kAccessDenied);
+  CHECK(failure() == Errc::kAccessDenied);
+}

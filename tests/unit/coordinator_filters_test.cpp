@@ -293,3 +293,24 @@ TEST_CASE_METHOD(CommandsFixture, "what is managed no more is judged by the filt
   CHECK(discover()["state"] == "complete");
   CHECK(listed("NS::Box").size() == 1);
 }
+
+TEST_CASE_METHOD(IdentityFixture, "labels follow a plugin's new query") {
+  manifest.types[0].label_query = "$.kind";
+  start_discovered();
+  CHECK(row("NS::Box", "a").label == "big");
+  events();
+  auto newer = manifest;
+  newer.version = "2";
+  newer.types[0].label_query = GENERATE("$.name", "");
+  for (auto* id : {"a", "b"}) {
+    INFO(id);
+    REQUIRE(row("NS::Box", id).version == 1);
+  }
+  remove_worker("w1");
+  add_worker("w2", newer);
+  advance(Millis(20'000));
+  discover();
+  CHECK(row("NS::Box", "a").label == "a");
+  CHECK(row("NS::Box", "a").version == 1);
+  CHECK(resource_events().empty());
+}

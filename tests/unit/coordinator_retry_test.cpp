@@ -1,4 +1,4 @@
-// When a job waits, is tried again or given up: nobody there, deadlines, errors, rates, parts, turns, grace.
+// When a job waits, is tried again or given up: nobody there, deadlines, errors, rates, parts, grace.
 #include <algorithm>
 
 #include <catch2/catch.hpp>
@@ -515,16 +515,6 @@ TEST_CASE_METHOD(DispatcherFixture, "a job is with the worker that gives the fir
   }
 }
 
-TEST_CASE_METHOD(DispatcherFixture, "a late refusal of a read counts while nobody else has it") {
-  join("w1");
-  const auto first = dispatch();
-  advance(Millis(1200));
-  fail(first.job, "w1", Errc::kCancelled);
-  CHECK(outcomes().empty());
-  fail(first.job, "w1", Errc::kAccessDenied);
-  CHECK(failure() == Errc::kAccessDenied);
-}
-
 TEST_CASE_METHOD(DispatcherFixture, "a worker whose every word takes over a second has its job in the end") {
   const bool is_change = GENERATE(false, true);
   join("w1", 4);
@@ -552,104 +542,6 @@ TEST_CASE_METHOD(DispatcherFixture, "a worker whose every word takes over a seco
   CHECK((told_to_go > 0) == is_change);
   answer(all.front().job, "w1", is_change ? JobResult(MutationResult{}) : JobResult(ListResult{}));
   CHECK(outcome().attempts == 1);
-}
-
-TEST_CASE_METHOD(DispatcherFixture, "each priority has a share: commands go most often, discovery never starves") {
-  join("w1");
-  for (int i = 0; i < 300; ++i) {
-    for (const auto priority : {Priority::kDiscovery, Priority::kDrift, Priority::kStatus, Priority::kCommand}) {
-      submit(spec(priority));
-    }
-  }
-  std::map<Priority, int> gone;
-  int since_discovery = 0;
-  tick();
-  for (int i = 0; i < 300; ++i) {
-    const auto message = take();
-    ++gone[message.job.priority];
-    since_discovery = message.job.priority == Priority::kDiscovery ? 0 : since_discovery + 1;
-    CHECK(since_discovery <= 30);
-    succeed(message.job, "w1");
-  }
-  CHECK(gone[Priority::kCommand] > gone[Priority::kStatus]);
-  CHECK(gone[Priority::kStatus] > gone[Priority::kDrift]);
-  CHECK(gone[Priority::kDrift] > gone[Priority::kDiscovery]);
-  CHECK(gone[Priority::kDiscovery] > 0);
-}
-
-TEST_CASE_METHOD(DispatcherFixture, "there is room for each priority, and for each target, whatever else waits") {
-  join("w1", 4);
-  const auto has_room = [&](Priority priority, const std::string& target) {
-    return dispatcher.has_room({"NS", "default"}, priority, TargetId(target));
-  };
-  while (has_room(Priority::kCommand, "t1")) submit(spec(Priority::kCommand));
-  CHECK(dispatcher.load({"NS", "default"}) == 16);
-  CHECK(has_room(Priority::kDiscovery, "t1"));
-  int more = 0;
-  for (; has_room(Priority::kCommand, "t2"); ++more) submit(spec(Priority::kCommand, "t2"));
-  CHECK(more == 4);
-  for (int i = 0; i < 16 + 4; ++i) {
-    tick();
-    while (!sent.empty()) succeed(take().job, "w1");
-  }
-  CHECK(dispatcher.load({"NS", "default"}) == 0);
-  CHECK(has_room(Priority::kCommand, "t1"));
-}
-
-TEST_CASE_METHOD(DispatcherFixture, "a command does not wait behind discovery that was there before") {
-  join("w1");
-  for (int i = 0; i < 100; ++i) submit();
-  tick();
-  for (int i = 0; i < 50; ++i) succeed(take().job, "w1");
-  const auto running = take();
-  const auto command = submit(spec(Priority::kCommand));
-  succeed(running.job, "w1");
-  CHECK(take().job.id == command);
-}
-
-TEST_CASE_METHOD(DispatcherFixture,
-                 "a priority that had nothing to do does not catch up on the turns it did not need") {
-  join("w1");
-  const auto busy = GENERATE(Priority::kDiscovery, Priority::kCommand);
-  const auto idle = busy == Priority::kDiscovery ? Priority::kCommand : Priority::kDiscovery;
-  for (int i = 0; i < 300; ++i) submit(spec(busy));
-  tick();
-  for (int i = 0; i < 200; ++i) succeed(take().job, "w1");
-  for (int i = 0; i < 100; ++i) submit(spec(idle));
-  std::map<Priority, int> gone;
-  for (int i = 0; i < 45; ++i) {
-    const auto message = take();
-    ++gone[message.job.priority];
-    succeed(message.job, "w1");
-  }
-  CHECK(gone[Priority::kDiscovery] >= 4);
-  CHECK(gone[Priority::kDiscovery] <= 6);
-}
-
-TEST_CASE_METHOD(DispatcherFixture, "targets take turns") {
-  join("w1");
-  for (int i = 0; i < 6; ++i) submit(spec(Priority::kDiscovery, "large"));
-  for (int i = 0; i < 2; ++i) submit(spec(Priority::kDiscovery, "small"));
-  std::vector<std::string> order;
-  tick();
-  for (int i = 0; i < 8; ++i) {
-    const auto message = take();
-    order.push_back(message.job.target.id.value);
-    succeed(message.job, "w1");
-  }
-  CHECK(std::vector<std::string>(order.begin(), order.begin() + 4) ==
-        std::vector<std::string>{"large", "small", "large", "small"});
-}
-
-TEST_CASE_METHOD(DispatcherFixture, "a target that is out of calls holds up no other target") {
-  join("w1", 4);
-  limiter.set_rate("NS", TargetId("slow"), 1, clock.now());
-  for (int i = 0; i < 3; ++i) submit(spec(Priority::kDiscovery, "slow"));
-  submit(spec(Priority::kDiscovery, "quick"));
-  tick();
-  REQUIRE(sent.size() == 2);
-  CHECK(sent[0].job.target.id == TargetId("slow"));
-  CHECK(sent[1].job.target.id == TargetId("quick"));
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "nobody is judged late while answers may lie unread") {
