@@ -48,6 +48,7 @@ JsonText part_of_report(const JsonText& text, std::size_t from) {
   return report.dump();
 }
 
+constexpr std::size_t kRowsAtOnce = 16;  // of the store: reports have megabytes, and an answer has room for few of them
 constexpr std::size_t kMaxHistoryPatch = kMaxPropertiesBytes + 64;  // what is stored now is no longer
 
 JsonText history_line(const HistoryEntry& entry) {
@@ -296,12 +297,16 @@ Result<JsonText> Api::runs(ApiRequest& request, Effects&) {
   if (request.fault()) return *request.fault();
   ItemList items;
   std::size_t taken = 0;
-  for (const auto& row : must(p_.store.runs(before, limit))) {
-    if (items.full()) return items.take(before.value);
-    auto object = run_object(row);
-    items.add(object.size() > kMaxAnswerBytes ? part_of_report(object, 0) : object);
-    before = row.id;
-    ++taken;
+  for (bool more = true; more && taken < limit;) {
+    const auto rows = must(p_.store.runs(before, std::min(limit - taken, kRowsAtOnce)));
+    for (const auto& row : rows) {
+      if (items.full()) return items.take(before.value);
+      auto object = run_object(row);
+      items.add(object.size() > kMaxAnswerBytes ? part_of_report(object, 0) : object);
+      before = row.id;
+      ++taken;
+    }
+    more = rows.size() == kRowsAtOnce;
   }
   return items.take(taken == limit ? before.value : "");
 }
@@ -334,13 +339,17 @@ Result<JsonText> Api::events(ApiRequest& request, Effects&) {
   }
   ItemList items;
   std::size_t taken = 0;
-  for (const auto& event : must(p_.store.events(after, limit))) {
-    if (items.full()) return items.take(std::to_string(after));
-    std::string item;
-    append_cloud_event(item, event, p_.store.fleet(), p_.subjects.prefix());
-    items.add(item);
-    after = event.sequence;
-    ++taken;
+  for (bool more = true; more && taken < limit;) {
+    const auto events = must(p_.store.events(after, std::min(limit - taken, kRowsAtOnce)));
+    for (const auto& event : events) {
+      if (items.full()) return items.take(std::to_string(after));
+      std::string item;
+      append_cloud_event(item, event, p_.store.fleet(), p_.subjects.prefix());
+      items.add(item);
+      after = event.sequence;
+      ++taken;
+    }
+    more = events.size() == kRowsAtOnce;
   }
   return items.take(taken == limit ? std::to_string(after) : "");
 }

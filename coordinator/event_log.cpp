@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxDataBytes = 60 * 1024;  // an event, with its other fields, is no larger than 64 KiB
 constexpr std::size_t kMaxRecentBytes = 16 << 20;
-constexpr std::size_t kReadAtOnce = 1000;  // events
+constexpr std::size_t kReadAtOnce = kMaxRecentBytes / (64 * 1024);  // events
 
 std::size_t size_of(const EventRow& event) {
   return sizeof(event) + event.subject.size() + event.data.size();
@@ -66,6 +66,7 @@ const std::deque<EventRow>& EventLog::after(std::uint64_t sequence) {
     recent_.pop_front();
   }
   if (!recent_.empty() && recent_.front().sequence == sequence + 1) return recent_;
+  if (must(store_.last_sequence()) <= sequence) return recent_;  // asked each turn: not one read for it
   auto events = must(store_.events(sequence, kReadAtOnce));
   read_.assign(std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
   return read_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -15,6 +16,7 @@ class FailingStore final : public Store {
   bool failing = false;
   bool commits_only = false;  // that fail: what is written before is taken
   int failures = 0;
+  std::size_t most_asked_for = 0;  // events or runs, at once
 
   [[nodiscard]] const FleetId& fleet() const override { return store_->fleet(); }
   Result<void> commit() override {
@@ -114,6 +116,7 @@ class FailingStore final : public Store {
 
   Result<std::uint64_t> append_event(const EventRow& event) override { return write(store_->append_event(event)); }
   Result<std::vector<EventRow>> events(std::uint64_t after, std::size_t limit) override {
+    most_asked_for = std::max(most_asked_for, limit);
     return store_->events(after, limit);
   }
   Result<std::uint64_t> sequence_at(WallTime at) override { return store_->sequence_at(at); }
@@ -127,6 +130,7 @@ class FailingStore final : public Store {
   Result<void> put_run(const RunRow& run) override { return write(store_->put_run(run)); }
   Result<std::optional<RunRow>> run(const RunId& id) override { return store_->run(id); }
   Result<std::vector<RunRow>> runs(const RunId& before, std::size_t limit) override {
+    most_asked_for = std::max(most_asked_for, limit);
     return store_->runs(before, limit);
   }
   Result<std::vector<RunRow>> unfinished_runs() override { return store_->unfinished_runs(); }

@@ -42,6 +42,43 @@ TEST_CASE_METHOD(CommandsFixture, "the last thousand runs and commands are kept"
   CHECK(store->commands({}, 2000).value().size() == 1000);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "long lists of runs and events are read a few rows at a time, and whole") {
+  auto& counting = test::put_failing_before(store);
+  for (int i = 0; i < 70; ++i) {
+    RunRow run;
+    run.id = RunId(make_ulid(clock.wall(), random));
+    run.state = "complete";
+    run.trigger = "interval";
+    run.scope = "[]";
+    run.finished_at = clock.wall();
+    run.report = R"({"run":")" + run.id.value + R"("})";
+    clock.advance(Millis(10));
+    store->put_run(run).value();
+    store->append_event({0, clock.wall(), "NS", "resource.changed", "x", "{}"}).value();
+  }
+  store->commit().value();
+  start_discovered();
+  advance(Millis(500));  // all is published
+  counting.most_asked_for = 0;
+  for (const std::string verb : {"runs", "events"}) {
+    const auto all = api(verb, {{"limit", 1000}});
+    CHECK(all["next"].is_null());
+    REQUIRE(all["items"].size() > 70);
+    for (const std::size_t limit : {15, 16, 17, 32, 50}) {
+      INFO(verb << " by " << limit);
+      auto pages = Json::array();
+      for (Json request{{"limit", limit}}; !request["cursor"].is_null() || pages.empty();) {
+        const auto page = api(verb, request);
+        CHECK(page["items"].size() <= limit);
+        for (const auto& item : page["items"]) pages.push_back(item);
+        request["cursor"] = page["next"];
+      }
+      CHECK(pages == all["items"]);
+    }
+  }
+  CHECK(counting.most_asked_for <= 16);  // each may have megabytes
+}
+
 TEST_CASE_METHOD(CommandsFixture, "who has an answer hears nothing of a store that fails later") {
   auto& failing = test::put_failing_before(store);
   start_discovered();
