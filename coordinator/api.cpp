@@ -49,6 +49,7 @@ JsonText part_of_report(const JsonText& text, std::size_t from) {
 }
 
 constexpr std::size_t kRowsAtOnce = 16;  // of the store: reports have megabytes, and an answer has room for few of them
+constexpr Millis kShownFor{60'000};      // between two parts of an answer
 constexpr std::size_t kMaxHistoryPatch = kMaxPropertiesBytes + 64;  // what is stored now is no longer
 
 JsonText history_line(const HistoryEntry& entry) {
@@ -100,6 +101,7 @@ JsonText Api::answer(std::string_view verb, std::string_view body, Effects& effe
     const std::string_view name = valid_utf8(verb) ? verb : "(not UTF-8)";
     return error_answer("UNSUPPORTED", "no such verb: " + std::string(name), name);
   }
+  if (shown_ && p_.clock.now() - shown_->asked_for > kShownFor) shown_.reset();
   auto request = ApiRequest::parse(body);
   if (!request) return error_answer(errc_name(request.error().code), request.error().message, verb);
   const auto before = p_.store.state();

@@ -94,7 +94,15 @@ class Api {
 
   [[nodiscard]] JsonText run_object(const RunRow& row) const;
 
+  /// The plan that parts of an answer are made of, from the first to the last: to parse it takes long.
+  struct Shown {
+    CommandId command;
+    CommandPlan plan;
+    TimePoint asked_for;  // the last time
+  };
+
   Parts p_;
+  std::optional<Shown> shown_;
 };
 
 inline constexpr std::size_t kMaxAnswerBytes = 700 * 1024;  // of items; the rest of a megabyte is for one large item

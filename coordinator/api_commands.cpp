@@ -18,8 +18,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kChangesSaid = 10;  // of each command that a plan is told of
-constexpr std::size_t kNotesSaid = 1000;  // of a plan, of each kind
+constexpr std::size_t kChangesSaid = 10;    // of each command that a plan is told of
+constexpr std::size_t kStepsAtOnce = 2000;  // of a command
+constexpr std::size_t kNotesSaid = 1000;    // of a plan, of each kind
 constexpr std::size_t kMaxNotesBytes = kMaxAnswerBytes / 4;
 
 Error invalid(std::string message) {
@@ -277,15 +278,22 @@ Result<JsonText> Api::command(ApiRequest& request, Effects&) {
   if (!row) return Error{Errc::kNotFound, "no command " + id.value + ": `muster commands` lists them", {}, 0};
   auto object = command_object(*row);
   if (brief) return object.dump();
-  auto parsed = CommandPlan::parse(row->plan);
-  if (!parsed) object["message"] = "its plan cannot be read: " + parsed.error().message;  // of another version
-  const auto plan = std::optional(parsed ? std::move(*parsed) : CommandPlan());
+  if (*from == 0 || !shown_ || shown_->command != id) {
+    auto parsed = CommandPlan::parse(must(p_.store.plan_of(id)));
+    if (!parsed) object["message"] = "its plan cannot be read: " + parsed.error().message;  // of another version
+    shown_ = {id, parsed ? std::move(*parsed) : CommandPlan(), {}};
+  }
+  shown_->asked_for = p_.clock.now();
+  const auto& plan = shown_->plan;
   std::map<std::size_t, OperationRow> operations;
-  for (auto& operation : must(p_.store.operations(id))) operations[operation.step] = std::move(operation);
+  for (auto& operation : must(p_.store.operations(id, *from, kStepsAtOnce))) {
+    operations[operation.step] = std::move(operation);
+  }
   std::string steps, results;
   std::size_t next = *from;
-  for (; next < plan->steps.size() && steps.size() + results.size() < kMaxAnswerBytes; ++next) {
-    const auto& step = plan->steps[next];
+  const auto end = std::min(plan.steps.size(), *from + kStepsAtOnce);
+  for (; next < end && steps.size() + results.size() < kMaxAnswerBytes; ++next) {
+    const auto& step = plan.steps[next];
     const auto it = operations.find(next);
     const bool begun = it != operations.end();
     const bool over = row->finished_at.has_value();
@@ -305,11 +313,13 @@ Result<JsonText> Api::command(ApiRequest& request, Effects&) {
     results += (results.empty() ? "" : ",") + result.dump();
     steps += (steps.empty() ? "" : ",") + shown(step).dump();
   }
-  object["next"] = next < plan->steps.size() ? Json(std::to_string(next)) : Json();
+  const bool more = next < plan.steps.size();
+  object["next"] = more ? Json(std::to_string(next)) : Json();
   auto answer = object.dump();
   answer.back() = ',';
   answer +=
-      "\"plan\":" + JsonObject().raw("summary", shown(plan->summary).dump()).raw("steps", "[" + steps + "]").take();
+      "\"plan\":" + JsonObject().raw("summary", shown(plan.summary).dump()).raw("steps", "[" + steps + "]").take();
+  if (!more) shown_.reset();
   return answer + ",\"results\":[" + results + "]}";
 }
 

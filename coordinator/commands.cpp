@@ -518,8 +518,7 @@ Verdict Commands::evidence(const JobReply& reply, std::string_view ns, Effects& 
   }
   // The step ended without knowing, or a second object was made for one key: a look at the target tells what there is
   // now, and the inventory has it then.
-  const auto command = must(s_.store.command(operation->command));
-  const auto plan = command ? CommandPlan::parse(command->plan) : Result<CommandPlan>(Error{});
+  const auto plan = CommandPlan::parse(must(s_.store.plan_of(operation->command)));
   if (plan && operation->step < plan->steps.size()) {
     const auto& step = plan->steps[operation->step];
     if (!is_of_namespace(step)) return Verdict::kRefused;

@@ -129,6 +129,13 @@ Result<std::optional<CommandRow>> SqliteStore::command(const CommandId& id) {
   return first_of(commands_of(select(sql::select_command, id.value)));
 }
 
+Result<JsonText> SqliteStore::plan_of(const CommandId& id) {
+  auto rows = select(sql::select_plan, id.value);
+  JsonText plan = rows.next() ? rows.string(0) : JsonText();
+  if (auto done = rows.result(); !done) return done.error();
+  return plan;
+}
+
 Result<std::vector<CommandRow>> SqliteStore::commands(const CommandId& before, std::size_t limit) {
   return commands_of(select(sql::select_commands, before.value, limit));
 }
@@ -150,8 +157,9 @@ Result<void> SqliteStore::put_operation(const OperationRow& operation) {
   return status();
 }
 
-Result<std::vector<OperationRow>> SqliteStore::operations(const CommandId& command) {
-  return operations_of(select(sql::select_operations, command.value));
+Result<std::vector<OperationRow>> SqliteStore::operations(const CommandId& command, std::size_t first,
+                                                          std::size_t limit) {
+  return operations_of(select(sql::select_operations, command.value, first, limit));
 }
 
 Result<void> SqliteStore::rename_target(std::string_view was, std::string_view is) {

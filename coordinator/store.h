@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -294,14 +295,20 @@ class Store {
 
   // commands
   virtual Result<void> put_command(const CommandRow& command) = 0;
-  virtual Result<void> set_command(const CommandRow& command) = 0;  // all but its plan
-  virtual Result<std::optional<CommandRow>> command(const CommandId& id) = 0;
+  virtual Result<void> set_command(const CommandRow& command) = 0;             // all but its plan
+  virtual Result<std::optional<CommandRow>> command(const CommandId& id) = 0;  // without its plan
+  virtual Result<JsonText> plan_of(const CommandId& id) = 0;                   // empty: there is no such command
   /// Newest first, without plans; `before` empty for the first page.
   virtual Result<std::vector<CommandRow>> commands(const CommandId& before, std::size_t limit) = 0;
   virtual Result<std::vector<CommandRow>> unfinished_commands() = 0;  // oldest first
   virtual Result<void> prune_commands(std::size_t keep) = 0;
   virtual Result<void> put_operation(const OperationRow& operation) = 0;
-  virtual Result<std::vector<OperationRow>> operations(const CommandId& command) = 0;  // by step
+  /// By step, from one on.
+  virtual Result<std::vector<OperationRow>> operations(const CommandId& command, std::size_t first,
+                                                       std::size_t limit) = 0;
+  Result<std::vector<OperationRow>> operations(const CommandId& command) {
+    return operations(command, 0, std::numeric_limits<std::int64_t>::max());
+  }
   virtual Result<std::optional<OperationRow>> operation_of(const JobId& job) = 0;
   /// Key of a create of what `place` names that ended without knowing whether it was applied; empty: there is none.
   virtual Result<std::string> unsettled(std::string_view place) = 0;

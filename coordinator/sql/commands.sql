@@ -11,12 +11,18 @@ SET state = excluded.state, cancel = excluded.cancel, plan = excluded.plan, star
 -- name: set_command
 UPDATE commands SET state = ?2, cancel = ?3, started_at = ?4, finished_at = ?5 WHERE id = ?1;
 
+-- Who needs no plan does not read its pages either: that is what the index is for.
 -- name: select_command
-SELECT id, kind, state, cancel, stacks, plan, created_at, started_at, finished_at FROM commands WHERE id = ?1;
+SELECT id, kind, state, cancel, stacks, '', created_at, started_at, finished_at
+FROM commands INDEXED BY commands_without_plan WHERE id = ?1;
+
+-- name: select_plan
+SELECT plan FROM commands WHERE id = ?1;
 
 -- `?1` id below which they are wanted, empty: from the newest
 -- name: select_commands
-SELECT id, kind, state, cancel, stacks, '{}', created_at, started_at, finished_at FROM commands
+SELECT id, kind, state, cancel, stacks, '', created_at, started_at, finished_at
+FROM commands INDEXED BY commands_without_plan
 WHERE id < CASE ?1 WHEN '' THEN '~' ELSE ?1 END ORDER BY id DESC LIMIT ?2;
 
 -- name: select_unfinished_commands
@@ -44,7 +50,7 @@ SET state = excluded.state, phase = excluded.phase, job = excluded.job, epoch = 
 
 -- name: select_operations
 SELECT command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message FROM operations
-WHERE command = ?1 ORDER BY step;
+WHERE command = ?1 AND step >= ?2 ORDER BY step LIMIT ?3;
 
 -- name: select_operation_of
 SELECT command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message FROM operations

@@ -64,8 +64,7 @@ Fleet::Fault Fleet::check_taken_along(const std::string& key, const std::string&
   if (!row) row = must(store_->one(std::string("cloud") + kOtherName, type, id));
   if (!row || !row->managed || row->state == ResourceState::kMissing) return std::nullopt;
   const auto place = parsed(key);
-  const auto command = place ? must(store_->command(place->command)) : std::nullopt;
-  const auto plan = command ? CommandPlan::parse(command->plan) : Result<CommandPlan>(Error{});
+  const auto plan = place ? CommandPlan::parse(must(store_->plan_of(place->command))) : Result<CommandPlan>(Error{});
   if (!plan) return "something is deleted, and no plan says so: " + key;
   const auto& step = plan->steps.at(place->step);
   for (const auto& other : plan->steps) {
@@ -88,7 +87,7 @@ Fleet::Fault Fleet::check_reports() {
   }
   std::map<std::pair<std::string, std::string>, std::string> remade;  // the last command that made it, by type and id
   for (const auto& row : must(store_->commands({}, 1000))) {
-    const auto plan = CommandPlan::parse(must(store_->command(row.id))->plan);
+    const auto plan = CommandPlan::parse(must(store_->plan_of(row.id)));
     if (!plan) continue;
     for (const auto& each : must(store_->operations(row.id))) {
       const auto& step = plan->steps.at(each.step);
@@ -98,7 +97,7 @@ Fleet::Fault Fleet::check_reports() {
     }
   }
   for (const auto& row : must(store_->commands({}, 1000))) {
-    const auto plan = CommandPlan::parse(must(store_->command(row.id))->plan);
+    const auto plan = CommandPlan::parse(must(store_->plan_of(row.id)));
     if (!plan) return "the plan of a command cannot be read: " + row.id.value;
     const auto operations = must(store_->operations(row.id));
     const bool others_failed = std::ranges::any_of(operations, [&](const auto& each) {
@@ -169,7 +168,7 @@ Fleet::Fault Fleet::check_owners() {
   // by then; and the last one of which a replacement failed, or a liar told something: then it may be there twice.
   std::map<std::string, std::string> failed, may_double;
   for (const auto& row : must(store_->commands({}, 1000))) {
-    const auto plan = CommandPlan::parse(must(store_->command(row.id))->plan);
+    const auto plan = CommandPlan::parse(must(store_->plan_of(row.id)));
     for (const auto& each : must(store_->operations(row.id))) {
       const auto& step = plan->steps.at(each.step);
       const auto note = [&](std::map<std::string, std::string>& last) {

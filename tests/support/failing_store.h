@@ -16,6 +16,7 @@ class FailingStore final : public Store {
   bool failing = false;
   bool commits_only = false;  // that fail: what is written before is taken
   int failures = 0;
+  std::size_t whole_stacks = 0;    // that were read
   std::size_t most_asked_for = 0;  // events or runs, at once
 
   [[nodiscard]] const FleetId& fleet() const override { return store_->fleet(); }
@@ -66,20 +67,24 @@ class FailingStore final : public Store {
   Result<std::optional<Claim>> claim(RowId row) override { return store_->claim(row); }
   Result<void> of_stack(std::string_view stack, std::string_view name,
                         const std::function<void(const ManagedView&)>& sink) override {
+    if (name.empty()) ++whole_stacks;
     return store_->of_stack(stack, name, sink);
   }
   Result<std::vector<std::pair<std::string, std::uint64_t>>> stacks() override { return store_->stacks(); }
   Result<void> put_command(const CommandRow& command) override { return write(store_->put_command(command)); }
   Result<void> set_command(const CommandRow& command) override { return write(store_->set_command(command)); }
   Result<std::optional<CommandRow>> command(const CommandId& id) override { return store_->command(id); }
+  Result<JsonText> plan_of(const CommandId& id) override { return store_->plan_of(id); }
   Result<std::vector<CommandRow>> commands(const CommandId& before, std::size_t limit) override {
     return store_->commands(before, limit);
   }
   Result<std::vector<CommandRow>> unfinished_commands() override { return store_->unfinished_commands(); }
   Result<void> prune_commands(std::size_t keep) override { return write(store_->prune_commands(keep)); }
   Result<void> put_operation(const OperationRow& operation) override { return write(store_->put_operation(operation)); }
-  Result<std::vector<OperationRow>> operations(const CommandId& command) override {
-    return store_->operations(command);
+  using Store::operations;
+  Result<std::vector<OperationRow>> operations(const CommandId& command, std::size_t first,
+                                               std::size_t limit) override {
+    return store_->operations(command, first, limit);
   }
   Result<std::string> unsettled(std::string_view place) override { return store_->unsettled(place); }
   Result<void> set_unsettled(std::string_view place, std::string_view key) override {

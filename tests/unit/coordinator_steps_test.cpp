@@ -243,7 +243,7 @@ TEST_CASE_METHOD(CommandsFixture, "of a command that has ended nothing is kept b
   resource["protect"] = true;
   const auto id = begin(stack({resource}));
   REQUIRE(end_of(id)["state"] == "complete");
-  const auto plan = store->command(CommandId(id)).value().value().plan;
+  const auto plan = store->plan_of(CommandId(id)).value();
   CHECK_THAT(plan, Contains("unchanged") && !Contains("somewhere") && !Contains("WORD"));
 }
 

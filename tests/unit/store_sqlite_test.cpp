@@ -18,7 +18,7 @@ using namespace muster;
 
 namespace {
 
-constexpr std::int64_t kVersion = 4;  // of the newest migration
+constexpr std::int64_t kVersion = 5;  // of the newest migration
 
 class SqliteFixture {
  public:
