@@ -156,7 +156,8 @@ std::optional<Parent> Execution::parent_of(Work& work) {
 
 bool Execution::lacks_parent(const Work& work) const {
   const auto& parent = work.step.resource->parent;
-  bool there = parent.empty();
+  if (parent.empty()) return false;  // and no name would be each name of the stack
+  bool there = false;
   must(s_.store.of_stack(work.step.stack, parent, [&](const ManagedView&) { there = true; }));
   return !there;
 }

@@ -79,6 +79,26 @@ TEST_CASE_METHOD(CommandsFixture, "long lists of runs and events are read a few 
   CHECK(counting.most_asked_for <= 16);  // each may have megabytes
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a stack is read as often for many steps as for few") {
+  const auto& counting = test::put_failing_before(store);
+  start_discovered();
+  std::vector<std::size_t> read;
+  for (const std::size_t count : {2, 60}) {
+    auto all = Json::array(), others = Json::array();
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto name = std::to_string(count) + "-" + std::to_string(i);
+      all.push_back(box(name, {{"size", 1}}));
+      others.push_back(box(name, {{"size", 2}}));
+    }
+    const auto before = counting.whole_stacks;
+    REQUIRE(apply(stack(all))["state"] == "complete");
+    REQUIRE(apply(stack(others))["state"] == "complete");
+    REQUIRE(apply(stack(Json::array()))["state"] == "complete");
+    read.push_back(counting.whole_stacks - before);
+  }
+  CHECK(read[0] == read[1]);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "who has an answer hears nothing of a store that fails later") {
   auto& failing = test::put_failing_before(store);
   start_discovered();
