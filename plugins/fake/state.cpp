@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include "cloud.h"
+
 namespace muster::fake {
 namespace {
 
@@ -21,6 +23,7 @@ constexpr const char* kTables[] = {
     "CREATE INDEX IF NOT EXISTS objects_by_key ON objects(idempotency_key)",
     "CREATE INDEX IF NOT EXISTS objects_by_name ON objects(type, name)",
     "CREATE INDEX IF NOT EXISTS objects_by_parent ON objects(type, parent, computed, seq)",
+    "CREATE INDEX IF NOT EXISTS objects_computed ON objects(type) WHERE computed",
     R"(CREATE TABLE IF NOT EXISTS calls(
   seq INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, operation TEXT NOT NULL, type TEXT NOT NULL,
   native_id TEXT NOT NULL, name TEXT NOT NULL, idempotency_key TEXT NOT NULL, outcome TEXT NOT NULL,
@@ -157,8 +160,8 @@ void State::save(const Object& object) {
 
 void State::remove_parts(std::string_view parent, std::int64_t gone_at) {
   run("UPDATE objects SET deleted = 1, gone_at_ms = ?4 "
-      "WHERE (target = ?1 OR target_id = ?2) AND parent = ?3 AND NOT deleted",
-      target_, target_id_, parent, gone_at);
+      "WHERE (target = ?1 OR target_id = ?2) AND type = ?5 AND parent = ?3 AND NOT deleted",
+      target_, target_id_, parent, gone_at, kPartType);
 }
 
 std::int64_t State::begin_call(std::int64_t now, std::string_view operation, std::string_view type,
