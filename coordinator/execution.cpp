@@ -419,12 +419,7 @@ bool Execution::has_room(const std::string& target) {
   return lane.ns.empty() || s_.dispatcher.has_room(lane, Priority::kCommand, id);
 }
 
-void Execution::advance(TimePoint now) {
-  if (finished_) return;
-  advanced_at_ = now;
-  while (begin_ready(now)) {
-  }
-  replace_used(now);
+void Execution::submit_waiting(TimePoint now) {
   std::vector<std::size_t> due;
   for (const auto& [index, work] : running_) {
     if (work->due <= now) due.push_back(index);
@@ -436,9 +431,17 @@ void Execution::advance(TimePoint now) {
     const Lane lane{work.target.ns, work.target.pool};
     if (s_.dispatcher.has_room(lane, priority_of(work), work.target.id)) submit_due(work, now);
   }
-  while (begin_ready(now)) {  // what these have ended
+}
+
+void Execution::advance(TimePoint now) {
+  if (finished_) return;
+  advanced_at_ = now;
+  submit_waiting(now);  // first: what has been read is changed before more is begun
+  for (int pass = 0; pass < 2; ++pass) {
+    while (begin_ready(now)) {
+    }
+    replace_used(now);  // may end more
   }
-  replace_used(now);
   if (left_ == 0) return finish();
   if (now < next_progress_) return;
   next_progress_ = now + kProgressEvery;

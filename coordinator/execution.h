@@ -100,6 +100,8 @@ class Execution {
   void count_ended(std::size_t step, State state);
   void finish();
 
+  /// What is due, as far as there is room for it.
+  void submit_waiting(TimePoint now);
   void submit_due(Work& work, TimePoint now);
   static Priority priority_of(const Work& work);
   /// `type`   of what the job is for, where that is not the step's own

@@ -99,6 +99,22 @@ TEST_CASE_METHOD(CommandsFixture, "a stack is read as often for many steps as fo
   CHECK(read[0] == read[1]);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what was read is changed before more is read") {
+  start_discovered();
+  std::vector<Json> boxes;
+  for (int i = 0; i < 200; ++i) boxes.push_back(box(std::to_string(i)));
+  REQUIRE(apply(stack(boxes))["state"] == "complete");
+  worker().jobs.clear();
+  REQUIRE(apply(stack({}))["state"] == "complete");
+  std::size_t read = 0, most = 0;  // and not deleted yet
+  for (const auto& job : worker().jobs) {
+    if (std::holds_alternative<ReadJob>(job.operation)) most = std::max(most, ++read);
+    if (std::holds_alternative<DeleteJob>(job.operation)) --read;
+  }
+  CHECK(worker().asked<DeleteJob>().size() == 200);
+  CHECK(most <= 50);  // what the pool has room for, and not all of them
+}
+
 TEST_CASE_METHOD(CommandsFixture, "who has an answer hears nothing of a store that fails later") {
   auto& failing = test::put_failing_before(store);
   start_discovered();
