@@ -19,7 +19,8 @@ using simdjson::dom::element_type;
 // ---- tags
 
 bool value_matches(const std::optional<JsonNode>& tag, const std::string& wanted) {
-  return wanted.empty() || (tag && scalar_text(*tag) == wanted);
+  if (wanted.empty() || !tag) return wanted.empty();
+  return tag->type() == element_type::STRING ? as_string(*tag) == wanted : scalar_text(*tag) == wanted;
 }
 
 std::optional<JsonNode> member_in_any_case(const JsonNode& object, std::string_view name) {
@@ -33,15 +34,19 @@ std::optional<JsonNode> member_in_any_case(const JsonNode& object, std::string_v
   return std::nullopt;
 }
 
-bool in_tags(const TagMatch& match, const JsonNode& tags) {
+/// False when the budget ends on the way.
+bool in_tags(const TagMatch& match, const JsonNode& tags, Budget& budget) {
   if (tags.type() == element_type::OBJECT) {
+    const std::size_t each = 1 + child_count(tags) / 8;
     return std::any_of(match.keys.begin(), match.keys.end(), [&](const std::string& key) {
+      if (!budget.spend(each)) return false;
       const auto value = member(tags, key);
       return value && value_matches(value, match.value);
     });
   }
   if (tags.type() != element_type::ARRAY) return false;
   for (const JsonNode tag : as_array(tags)) {
+    if (!budget.spend(match.keys.size())) return false;
     if (tag.type() != element_type::OBJECT) continue;
     const auto key = member_in_any_case(tag, "key");
     if (!key || key->type() != element_type::STRING) continue;
@@ -54,11 +59,13 @@ bool in_tags(const TagMatch& match, const JsonNode& tags) {
 struct TagTest {
   TagMatch match;
 
-  [[nodiscard]] Result<bool> holds(const JsonDocument& properties) const {
+  [[nodiscard]] Result<bool> holds(const JsonDocument& properties, Budget& budget) const {
+    budget.spend(1 + child_count(properties.root()) / 4);
     for (const std::string_view place : {"Tags", "tags"}) {
       const auto tags = member(properties.root(), place);
-      if (tags && in_tags(match, *tags)) return true;
+      if (tags && in_tags(match, *tags, budget)) return true;
     }
+    if (budget.exhausted()) return Error{Errc::kTooLarge, "too many tags to compare"};
     return false;
   }
 };
@@ -71,11 +78,9 @@ struct PropertyTest {
   JsonDocument value;                     // of eq and contains
   std::unique_ptr<const re2::RE2> regex;  // of regex
 
-  [[nodiscard]] Result<bool> holds(const JsonDocument& properties) const {
-    Budget budget(kMaxVisits);
-    auto found = path.any(properties, [&](const JsonNode& node) { return matches(node, budget); });
-    if (budget.exhausted()) return Error{Errc::kTooLarge, "path " + path.text() + ": too much to compare"};
-    return found;
+  [[nodiscard]] Result<bool> holds(const JsonDocument& properties, Budget& budget) const {
+    return path.any(
+        properties, [&](const JsonNode& node) { return matches(node, budget); }, budget);
   }
 
  private:
@@ -88,7 +93,7 @@ struct PropertyTest {
       case MatchOp::kContains:
         return contains(node, budget);
       case MatchOp::kRegex:
-        if (node.type() != element_type::STRING) return false;
+        if (node.type() != element_type::STRING || !budget.spend(as_string(node).size() / 16)) return false;
         return re2::RE2::PartialMatch({as_string(node).data(), as_string(node).size()}, *regex);
     }
     return false;
@@ -97,7 +102,8 @@ struct PropertyTest {
   bool contains(const JsonNode& node, Budget& budget) const {
     const JsonNode& wanted = value.root();
     if (node.type() == element_type::STRING && wanted.type() == element_type::STRING) {
-      return as_string(node).find(as_string(wanted)) != std::string_view::npos;
+      return budget.spend(as_string(node).size() / 16) &&
+             as_string(node).find(as_string(wanted)) != std::string_view::npos;
     }
     if (node.type() != element_type::ARRAY) return false;
     const auto elements = as_array(node);
@@ -173,9 +179,9 @@ struct FilterSet::Rule {
     return types.empty() || std::find(types.begin(), types.end(), type) != types.end();
   }
 
-  [[nodiscard]] Result<bool> matches(const JsonDocument& properties) const {
+  [[nodiscard]] Result<bool> matches(const JsonDocument& properties, Budget& budget) const {
     for (const Test& condition : conditions) {
-      auto holds = std::visit([&](const auto& test) { return test.holds(properties); }, condition);
+      auto holds = std::visit([&](const auto& test) { return test.holds(properties, budget); }, condition);
       if (!holds || !*holds) return holds;
     }
     return true;
@@ -219,6 +225,11 @@ bool FilterSet::applies(std::string_view type) const {
 }
 
 Result<bool> FilterSet::judge(std::string_view type, const JsonDocument& properties) const {
+  Budget budget(kMaxVisits);
+  return judge(type, properties, budget);
+}
+
+Result<bool> FilterSet::judge(std::string_view type, const JsonDocument& properties, Budget& budget) const {
   bool needs_include = false;
   bool included = false;
   for (const Rule& rule : rules_) {
@@ -226,7 +237,7 @@ Result<bool> FilterSet::judge(std::string_view type, const JsonDocument& propert
     const bool include = rule.action == FilterAction::kInclude;
     needs_include = needs_include || include;
     if (include && included) continue;
-    const auto matches = rule.matches(properties);
+    const auto matches = rule.matches(properties, budget);
     if (!matches) return matches;
     if (*matches && !include) return false;
     included = included || *matches;

@@ -31,7 +31,8 @@ class FilterSet {
 
   /// Whether a resource is kept: no include filter applies to its type, or one matches; and no exclude filter matches.
   /// `properties`   all of them, writable and read-only
-  /// errors         kTooLarge: a path looks at more than kMaxVisits nodes
+  /// errors         kTooLarge: more nodes were to be looked at than `budget` has left, kMaxVisits without one
+  [[nodiscard]] Result<bool> judge(std::string_view type, const JsonDocument& properties, Budget& budget) const;
   [[nodiscard]] Result<bool> judge(std::string_view type, const JsonDocument& properties) const;
   /// The same for JSON text, which is parsed only when a filter applies.
   /// errors   also those of JsonDocument::parse

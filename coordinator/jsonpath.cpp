@@ -162,6 +162,7 @@ class Evaluator {
 
   template <typename Trace, typename Next>
   Flow select(const Segment& segment, const JsonNode& node, Trace trace, const Next& next) {
+    if (!budget_.spend(segment.selectors.size() - 1)) return Flow::kStop;
     for (const Selector& selector : segment.selectors) {
       const Flow flow = std::visit([&](const auto& one) { return apply(one, node, trace, next); }, selector);
       if (flow == Flow::kStop) return Flow::kStop;
@@ -188,6 +189,7 @@ class Evaluator {
 
   template <typename Trace, typename Next>
   Flow apply(const Name& selector, const JsonNode& node, Trace trace, const Next& next) {
+    if (!budget_.spend(child_count(node) / 8)) return Flow::kStop;  // simdjson compares one name after the other
     const auto child = member(node, selector.name);
     return child ? next(*child, trace.member(selector.name)) : Flow::kContinue;
   }
@@ -239,7 +241,7 @@ class Evaluator {
   // ---- filter expressions
 
   bool holds(const Expression& expression, const JsonNode& current) {
-    return std::visit([&](const auto& node) { return test(node, current); }, expression.node);
+    return budget_.spend() && std::visit([&](const auto& node) { return test(node, current); }, expression.node);
   }
 
   bool test(const Or& expression, const JsonNode& current) {
@@ -413,16 +415,22 @@ Result<std::vector<Match>> JsonPath::find(const JsonDocument& document, std::siz
   return matches;
 }
 
-Result<bool> JsonPath::any(const JsonDocument& document, const std::function<bool(const JsonNode&)>& wanted) const {
-  Budget budget(kMaxVisits);
+Result<bool> JsonPath::any(const JsonDocument& document, const std::function<bool(const JsonNode&)>& wanted,
+                           Budget& budget) const {
+  const auto visits = budget.left();
   bool found = false;
   jsonpath::Evaluator(document.root(), budget)
       .walk(*query_, document.root(), jsonpath::NoTrace{}, [&](const JsonNode& node, jsonpath::NoTrace) {
         found = wanted(node);
         return found ? jsonpath::Flow::kStop : jsonpath::Flow::kContinue;
       });
-  if (budget.exhausted()) return jsonpath::over_budget(kMaxVisits);
+  if (budget.exhausted()) return jsonpath::over_budget(visits);
   return found;
+}
+
+Result<bool> JsonPath::any(const JsonDocument& document, const std::function<bool(const JsonNode&)>& wanted) const {
+  Budget budget(kMaxVisits);
+  return any(document, wanted, budget);
 }
 
 Result<bool> JsonPath::any(const JsonDocument& document) const {

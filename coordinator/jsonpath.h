@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -25,8 +26,33 @@ using JsonNode = simdjson::dom::element;
 /// Levels of arrays and objects that a document may have; deeper ones are refused.
 inline constexpr int kMaxJsonDepth = 1024;
 
-/// Nodes that one evaluation looks at unless it is told otherwise: some tenths of a second.
+/// Nodes that one evaluation looks at unless it is told otherwise: some hundredths of a second.
 inline constexpr std::size_t kMaxVisits = 10'000'000;
+
+/// Nodes that the queries for a JSON text of that size may look at as a matter of course: dozens of times all of them,
+/// and some milliseconds at most.
+constexpr std::size_t usual_visits(std::size_t text_bytes) {
+  return 20'000 + std::min<std::size_t>(8 * text_bytes, 400'000);
+}
+
+/// What is left of the work that evaluations may do, in nodes looked at; spent once, it stays spent.
+class Budget {
+ public:
+  explicit Budget(std::size_t units) : left_(units) {}
+
+  /// False when `units` are more than what is left.
+  bool spend(std::size_t units = 1) {
+    exhausted_ = exhausted_ || units > left_;
+    left_ -= exhausted_ ? left_ : units;
+    return !exhausted_;
+  }
+  [[nodiscard]] bool exhausted() const { return exhausted_; }
+  [[nodiscard]] std::size_t left() const { return left_; }
+
+ private:
+  std::size_t left_;
+  bool exhausted_ = false;
+};
 
 /// A parsed JSON text, which any number of queries read. One object serves many texts in turn: it keeps its buffers.
 /// thread   one writer; queries on the same document may run side by side
@@ -73,7 +99,9 @@ class JsonPath {
                                                 std::size_t max_visits = kMaxVisits) const;
 
   /// Whether some match satisfies `wanted`; stops at the first one and builds no paths.
-  /// errors   kTooLarge: more than kMaxVisits nodes were looked at
+  /// errors   kTooLarge: more nodes were to be looked at than `budget` has left, kMaxVisits without one
+  [[nodiscard]] Result<bool> any(const JsonDocument& document, const std::function<bool(const JsonNode&)>& wanted,
+                                 Budget& budget) const;
   [[nodiscard]] Result<bool> any(const JsonDocument& document,
                                  const std::function<bool(const JsonNode&)>& wanted) const;
   [[nodiscard]] Result<bool> any(const JsonDocument& document) const;

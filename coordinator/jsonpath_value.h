@@ -11,24 +11,6 @@
 
 namespace muster {
 
-/// What is left of the work that one evaluation may do; spent once, it stays spent.
-class Budget {
- public:
-  explicit Budget(std::size_t units) : left_(units) {}
-
-  /// False when `units` are more than what is left.
-  bool spend(std::size_t units = 1) {
-    exhausted_ = exhausted_ || units > left_;
-    left_ -= exhausted_ ? left_ : units;
-    return !exhausted_;
-  }
-  [[nodiscard]] bool exhausted() const { return exhausted_; }
-
- private:
-  std::size_t left_;
-  bool exhausted_ = false;
-};
-
 // Accessors; the caller has looked at type() before.
 
 inline simdjson::dom::array as_array(const JsonNode& node) {

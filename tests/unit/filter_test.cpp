@@ -205,6 +205,84 @@ TEST_CASE("properties that are no JSON, or a hostile path, are an error and no v
   CHECK(hostile->judge("PG::Table", numbers).error().code == Errc::kTooLarge);
 }
 
+TEST_CASE("what a filter looks at is counted, however it is written") {
+  const auto often = [](std::size_t count, const std::string& what, const std::string& between) {
+    std::string text = what;
+    for (std::size_t i = 1; i < count; ++i) text += between + what;
+    return text;
+  };
+  std::string members = R"({"a0":1)";
+  for (int i = 1; i < 8000; ++i) members += ",\"a" + std::to_string(i) + "\":1";
+  members += "}";
+  const std::string letters(200'000, 'x');
+  std::string properties, path = "$.a";
+  MatchOp op = MatchOp::kExists;
+  std::string value;
+  SECTION("names that are looked for in an object of many members") {
+    properties = members;
+    path = "$[" + often(16'000, "'b'", ",") + "]";
+  }
+  SECTION("selectors that select nothing") {
+    properties = "[" + often(8000, "[]", ",") + "]";
+    path = "$..[" + often(12'000, "9999", ",") + "]";
+  }
+  SECTION("comparisons of literals") {
+    properties = "[" + often(8000, "1", ",") + "]";
+    path = "$[?" + often(8000, "1==2", "||") + "]";
+  }
+  SECTION("a regular expression for a long string") {
+    properties = R"({"a":")" + letters + R"("})";
+    path = "$[" + often(8000, "'a'", ",") + "]";
+    op = MatchOp::kRegex;
+    value = R"("y$")";
+  }
+  SECTION("a text in a long string") {
+    properties = R"({"a":")" + letters + R"("})";
+    path = "$[" + often(8000, "'a'", ",") + "]";
+    op = MatchOp::kContains;
+    value = R"("y")";
+  }
+  const auto set = FilterSet::compile({exclude({PropertyMatch{path, op, value}})});
+  const auto kept = set.value().judge("PG::Table", properties);
+  REQUIRE_FALSE(kept);
+  CHECK(kept.error().code == Errc::kTooLarge);
+}
+
+TEST_CASE("tags that are looked for count as well") {
+  std::vector<std::string> keys;
+  std::string list, object;
+  for (int i = 0; i < 10'000; ++i) {
+    keys.push_back("k" + std::to_string(i));
+    list += std::string(i == 0 ? "" : ",") + R"({"Key":"none"})";
+    object += std::string(i == 0 ? "" : ",") + "\"x" + std::to_string(i) + "\":1";
+  }
+  const auto set = FilterSet::compile({exclude({TagMatch{keys, ""}})});
+  for (const auto& tags : {"[" + list + "]", "{" + object + "}"}) {
+    const auto kept = set.value().judge("PG::Table", R"({"Tags":)" + tags + "}");
+    REQUIRE_FALSE(kept);
+    CHECK(kept.error().code == Errc::kTooLarge);
+  }
+}
+
+TEST_CASE("all filters of a set spend of one budget") {
+  const auto numbers = "[1,2,3,4,5,6,7,8,9]";
+  const auto one = exclude({PropertyMatch{"$[?@>9]", MatchOp::kExists, ""}});
+  JsonDocument document;
+  document.parse(numbers).value();
+  const auto left_of = [&](const std::vector<MatchFilter>& filters, std::size_t visits) {
+    Budget budget(visits);
+    const auto set = FilterSet::compile(filters).value();
+    const bool judged = set.judge("PG::Table", document, budget).has_value();
+    CHECK(judged == !budget.exhausted());
+    return budget.left();
+  };
+  const auto spent = 1000 - left_of({one}, 1000);
+  CHECK(spent > 9);
+  CHECK(left_of({one, one, one}, 3 * spent) == 0);
+  CHECK(left_of({one, one, one}, 3 * spent + 5) == 5);
+  CHECK(left_of({one, one, one}, 3 * spent - 1) == 0);
+}
+
 TEST_CASE("one parsed document serves several sets") {
   JsonDocument document;
   document.parse(R"({"a":1})").value();
