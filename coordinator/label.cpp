@@ -47,21 +47,24 @@ const JsonPath* Labels::query(std::string_view type) const {
   return default_ ? &*default_ : nullptr;
 }
 
-std::string Labels::label(std::string_view type, const JsonDocument& properties, std::string_view native_id) const {
+std::string Labels::label(std::string_view type, const JsonDocument& properties, std::string_view native_id,
+                          Budget& budget) const {
   const JsonPath* path = query(type);
   if (path == nullptr) return cut(native_id);
   std::optional<std::string> text;
-  const auto found = path->any(properties, [&](const JsonNode& node) {
+  const auto wanted = [&](const JsonNode& node) {
     text = scalar_text(node);
     return text && !text->empty();
-  });
+  };
+  const auto found = path->any(properties, wanted, budget);
   return cut(found && *found ? std::string_view(*text) : native_id);
 }
 
 std::string Labels::label(std::string_view type, std::string_view properties_json, std::string_view native_id) const {
   JsonDocument properties;
   if (!applies(type) || !properties.parse(properties_json)) return cut(native_id);
-  return label(type, properties, native_id);
+  Budget budget(usual_visits(properties_json.size()));
+  return label(type, properties, native_id, budget);
 }
 
 }  // namespace muster

@@ -26,10 +26,12 @@ class Labels {
   [[nodiscard]] bool applies(std::string_view type) const { return query(type) != nullptr; }
 
   /// Text of the first string (not empty), number or boolean that the type's query selects, else the native id; cut
-  /// to kMaxLabelBytes between two characters.
-  [[nodiscard]] std::string label(std::string_view type, const JsonDocument& properties,
-                                  std::string_view native_id) const;
-  /// The same for JSON text, which is parsed only when there is a query. Text that is no JSON gives the native id.
+  /// to kMaxLabelBytes between two characters. It is the native id, too, when the query looks at more nodes than
+  /// `budget` has left.
+  [[nodiscard]] std::string label(std::string_view type, const JsonDocument& properties, std::string_view native_id,
+                                  Budget& budget) const;
+  /// The same for JSON text, which is parsed only when there is a query, with the usual visits of its size. Text that
+  /// is no JSON gives the native id.
   [[nodiscard]] std::string label(std::string_view type, std::string_view properties_json,
                                   std::string_view native_id) const;
 

@@ -340,6 +340,10 @@ void Run::finish_scan(TargetRun& target, Scan& scan) {
   // Below what could not be looked at nothing was listed.
   const bool all_parents = scan.parent == nullptr || scan.parent == &scan || scan.parent->complete;
   scan.complete = !scan.listing_failed && scan.counts.errors == 0 && all_parents;
+  if (scan.unjudged > 1) {
+    problem(target, scan.type->name, errc_name(Errc::kTooLarge),
+            std::to_string(scan.unjudged - 1) + " more could not be judged by the filters");
+  }
   if (!target.rereads) vouch(target, scan);
   scan.row.last_run = row_.id;
   must(s_.store.put_scan(scan.row));

@@ -209,17 +209,22 @@ std::optional<std::string_view> Run::canonical_of(TargetRun& target, Scan& scan,
 std::optional<bool> Run::keeps(TargetRun& target, Scan& scan, const std::string& native_id, std::string_view text) {
   if (!target.filters.applies(scan.type->name)) return true;
   const auto parsed = parse(text);
-  const auto kept = parsed ? target.filters.judge(scan.type->name, document_) : Result<bool>(parsed.error());
+  Budget budget(usual_visits(text.size()) + target.visits);
+  const auto kept = parsed ? target.filters.judge(scan.type->name, document_, budget) : Result<bool>(parsed.error());
+  target.visits = std::min(target.visits, budget.left());
   if (kept) return *kept;
   ++scan.counts.errors;
-  problem(target, scan.type->name, errc_name(kept.error().code), native_id + ": filter: " + kept.error().message);
+  if (scan.unjudged++ == 0) {
+    problem(target, scan.type->name, errc_name(kept.error().code), native_id + ": filter: " + kept.error().message);
+  }
   return std::nullopt;
 }
 
 std::string Run::label_of(const TargetRun& target, const Scan& scan, std::string_view text,
                           std::string_view native_id) {
   if (!target.labels.applies(scan.type->name) || !parse(text)) return std::string(native_id);
-  return target.labels.label(scan.type->name, document_, native_id);
+  Budget budget(usual_visits(text.size()));
+  return target.labels.label(scan.type->name, document_, native_id, budget);
 }
 
 Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent) {

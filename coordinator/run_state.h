@@ -19,6 +19,7 @@ struct Run::TargetRun {
   std::shared_ptr<const Manifest> manifest;
   FilterSet filters;
   Labels labels;
+  std::size_t visits = kMaxVisits;  // left to its filters in this run beyond the usual ones of each resource
   std::vector<std::string> types;   // what the plugin says there is on this target; empty: all of the manifest
   std::vector<std::string> wanted;  // types that were asked for; empty: all
   bool rereads = false;             // known objects are read again, nothing is listed

@@ -150,7 +150,8 @@ struct Scan {
   bool readable = true;         // the type can be asked for one object
   bool same_filters = false;    // the rows were judged by the filters of this run before
   UnreadProperties unread;
-  bool told_unread = false;  // that the plugin gives some
+  bool told_unread = false;    // that the plugin gives some
+  std::uint64_t unjudged = 0;  // resources that the filters could not judge; of the first it is told why
   ScanCounts counts;
 
   /// All listings and reads of this type have been answered.

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "coordinator/filter.h"
 #include "support/commands_fixture.h"
 #include "support/identity_fixture.h"
 
@@ -45,6 +46,27 @@ TEST_CASE_METHOD(IdentityFixture, "an object whose id one in a place that is lef
   for (int i = 0; i < 2; ++i) CHECK(discover()["state"] == "complete");
   CHECK(state_of("NS::Item", "a1") == "vanished");
   CHECK(resource_events() == Strings{"vanished:a1"});
+}
+
+TEST_CASE_METHOD(IdentityFixture, "what filters look at beyond the size of resources is counted for the whole target") {
+  std::string list = "[0";
+  for (int i = 1; i < 1500; ++i) list += "," + std::to_string(i);
+  const auto many = R"({"kind":"big","list":)" + list + "]}";
+  for (int i = 0; i < 20; ++i) system.add("NS::Box", {.id = "many" + std::to_string(i), .properties = many});
+  // Each alone is within what one evaluation may look at.
+  const PropertyMatch squared{"$.list[?$.list[?@<0]]", MatchOp::kExists, ""};
+  CHECK(FilterSet::compile({{{}, {squared}, FilterAction::kExclude}}).value().judge("NS::Box", many).value());
+  system.inspection.filters = {{{"NS::Box"}, {squared}, FilterAction::kExclude},
+                               kind_filter(FilterAction::kExclude, "small")};
+  start_discovered();
+  const auto report = last_report();
+  CHECK(report["state"] == "partial");
+  CHECK(scan_of(report, "NS::Box")["errors"] == 19);
+  CHECK(listed("NS::Box") == Strings{"a", "many0"});  // and what is small is judged as ever
+  REQUIRE(report["problems"].size() == 2);
+  CHECK(report["problems"][0]["code"] == "TOO_LARGE");
+  CHECK_THAT(report["problems"][0]["message"].get<std::string>(), Catch::StartsWith("many1: filter: "));
+  CHECK(report["problems"][1]["message"] == "18 more could not be judged by the filters");
 }
 
 TEST_CASE_METHOD(IdentityFixture, "what a filter newly excludes leaves as filtered, with what is below it") {

@@ -73,6 +73,14 @@ TEST_CASE("a label is cut to 256 bytes between two characters") {
   CHECK(label("$.n", R"({"n":")" + std::string(1000, 'n') + "\"}") == std::string(256, 'n'));
 }
 
+TEST_CASE("a query that looks at too much for its text gives the native id") {
+  std::string numbers = "[0";
+  for (int i = 1; i < 1000; ++i) numbers += "," + std::to_string(i);
+  const auto properties = R"({"l":)" + numbers + R"(],"n":"name"})";
+  CHECK(label("$[?$.l[?@<0],'n']", properties) == "name");
+  CHECK(label("$[?$.l[?$.l[?@<0]],'n']", properties) == "id");
+}
+
 TEST_CASE("a bad query is named") {
   Manifest manifest;
   manifest.plugin = "postgres";
