@@ -9,6 +9,7 @@
 #include <optional>
 #include <variant>
 
+#include "coordinator/jsonpath_regexp.h"
 #include "coordinator/jsonpath_value.h"
 
 namespace muster {
@@ -93,7 +94,8 @@ struct PropertyTest {
       case MatchOp::kContains:
         return contains(node, budget);
       case MatchOp::kRegex:
-        if (node.type() != element_type::STRING || !budget.spend(as_string(node).size() / 16)) return false;
+        if (node.type() != element_type::STRING) return false;
+        if (!budget.spend(jsonpath::match_cost(*regex, as_string(node).size()))) return false;
         return re2::RE2::PartialMatch({as_string(node).data(), as_string(node).size()}, *regex);
     }
     return false;

@@ -363,7 +363,7 @@ class Evaluator {
     const Comparand text = value(call.arguments[0], current);
     if (text.kind != Comparand::Kind::kString) return false;
     const re2::RE2* pattern = call.literal_pattern ? call.pattern.get() : pattern_from(call.arguments[1], current);
-    if (pattern == nullptr || !budget_.spend(1 + text.string.size() / 16)) return false;
+    if (pattern == nullptr || !budget_.spend(1 + match_cost(*pattern, text.string.size()))) return false;
     const auto anchor = call.function == Function::kMatch ? re2::RE2::ANCHOR_BOTH : re2::RE2::UNANCHORED;
     return pattern->Match({text.string.data(), text.string.size()}, 0, text.string.size(), anchor, nullptr, 0);
   }
@@ -374,13 +374,16 @@ class Evaluator {
     if (text.kind != Comparand::Kind::kString) return nullptr;
     if (last_pattern_text_ != text.string) {
       if (!budget_.spend(kCompileCost + text.string.size())) return nullptr;
-      last_pattern_ = compile_iregexp(text.string);
+      last_pattern_ = compile_iregexp_of_document(text.string);
       last_pattern_text_ = text.string;
+      if (!budget_.spend(last_pattern_ ? kInstructionCost * last_pattern_->ProgramSize() : 0)) return nullptr;
     }
     return last_pattern_.get();
   }
 
-  static constexpr std::size_t kCompileCost = 500;  // of a regular expression, in nodes looked at
+  // Of a regular expression, in nodes looked at.
+  static constexpr std::size_t kCompileCost = 500;
+  static constexpr std::size_t kInstructionCost = 20;
 
   const JsonNode root_;
   Budget& budget_;

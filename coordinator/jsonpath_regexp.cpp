@@ -2,6 +2,7 @@
 
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <string>
 
 namespace muster::jsonpath {
@@ -184,13 +185,28 @@ class Translator {
   int groups_ = 0;
 };
 
+std::shared_ptr<const re2::RE2> compile_within(std::string_view pattern, std::int64_t memory) {
+  Translator translator(pattern);
+  if (!translator.run()) return nullptr;
+  re2::RE2::Options options(re2::RE2::Quiet);
+  options.set_max_mem(memory);
+  auto compiled = std::make_shared<const re2::RE2>(translator.re2(), options);
+  return compiled->ok() ? compiled : nullptr;
+}
+
 }  // namespace
 
 std::shared_ptr<const re2::RE2> compile_iregexp(std::string_view pattern) {
-  Translator translator(pattern);
-  if (!translator.run()) return nullptr;
-  auto compiled = std::make_shared<const re2::RE2>(translator.re2(), re2::RE2::Quiet);
-  return compiled->ok() ? compiled : nullptr;
+  return compile_within(pattern, 8 << 20);
+}
+
+std::shared_ptr<const re2::RE2> compile_iregexp_of_document(std::string_view pattern) {
+  return compile_within(pattern, 256 << 10);
+}
+
+std::size_t match_cost(const re2::RE2& pattern, std::size_t text_bytes) {
+  const auto ways = std::min(static_cast<std::size_t>(pattern.ProgramSize()), text_bytes);
+  return text_bytes / 16 + text_bytes * ways / 8;
 }
 
 }  // namespace muster::jsonpath

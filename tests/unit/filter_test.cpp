@@ -236,6 +236,20 @@ TEST_CASE("what a filter looks at is counted, however it is written") {
     op = MatchOp::kRegex;
     value = R"("y$")";
   }
+  SECTION("a regular expression that goes many ways at once") {
+    properties = R"({"a":")" + letters + R"("})";
+    op = MatchOp::kRegex;
+    value = R"("[xy]*x[xy]{990}z")";
+  }
+  SECTION("one of a path") {
+    properties = R"({"a":")" + letters + R"("})";
+    path = "$[?search(@,'[xy]*x[xy]{990}z')]";
+  }
+  SECTION("regular expressions of the properties that are long to compile") {
+    for (int i = 0; i < 50; ++i) properties += (i == 0 ? "[" : ",") + ("\"\\\\p{L}{10}" + std::to_string(i) + "\"");
+    properties += "]";
+    path = "$[?match('x',@)]";
+  }
   SECTION("a text in a long string") {
     properties = R"({"a":")" + letters + R"("})";
     path = "$[" + often(8000, "'a'", ",") + "]";
