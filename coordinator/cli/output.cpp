@@ -128,6 +128,10 @@ std::string escape(std::string_view text) {
   return out;
 }
 
+std::string log_line(std::string_view process, std::string_view line) {
+  return escape(process) + ": " + escape(line);
+}
+
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));

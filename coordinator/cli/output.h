@@ -32,6 +32,9 @@ void note(Screen& screen, std::string_view text);
 /// `text` on one line: control characters, direction marks and what is no UTF-8 as \n, \t, \xNN or \u{NNNN}.
 std::string escape(std::string_view text);
 
+/// A line that a process wrote, or one that tells of it, with its name before it; both escaped.
+std::string log_line(std::string_view process, std::string_view line);
+
 /// Columns that `text`, escaped UTF-8, takes up on a terminal, by code points.
 std::size_t display_width(std::string_view text);
 

@@ -60,7 +60,7 @@ Supervisor::Log make_log(Screen& screen) {
     const bool chatter = line.find("[INF]") != std::string_view::npos ||
                          line.find("[WRN] Plaintext passwords") != std::string_view::npos;
     if (child == "nats-server" && chatter && screen.verbosity != Verbosity::kVerbose) return;
-    screen.err << (screen.progress ? "\r\x1b[K" : "") << child << ": " << line << std::endl;
+    screen.err << (screen.progress ? "\r\x1b[K" : "") << log_line(child, line) << std::endl;
   };
 }
 

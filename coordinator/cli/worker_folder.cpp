@@ -24,7 +24,7 @@ Millis longest_sleep(const PluginHost& host, const PluginReports& reports, TimeP
 
 int host_plugins(PluginEntry entry, const Config& config, Screen& screen) {
   const auto log = [&screen](const std::string& child, std::string_view line) {
-    screen.err << child << ": " << line << std::endl;
+    screen.err << log_line(child, line) << std::endl;
   };
   std::vector<PluginEntry> entries;
   entries.push_back(std::move(entry));

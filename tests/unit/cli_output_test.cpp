@@ -122,3 +122,8 @@ TEST_CASE("progress is a line that is written anew on a terminal, and silent els
   Progress(file.screen).show("one");
   CHECK(file.err.str().empty());
 }
+
+TEST_CASE("a line of a process stays one line under its own name, whatever either holds") {
+  CHECK(log_line("worker fs", "[INF] ready") == "worker fs: [INF] ready");
+  CHECK(log_line("worker a\nnats-server", "\x1b[2J\rgone\tée") == "worker a\\nnats-server: \\x1b[2J\\rgone\\tée");
+}
