@@ -76,11 +76,23 @@ void Supervisor::start(Kept& kept, TimePoint now) {
   ++kept.ends;
 }
 
+void Supervisor::pass_on(Kept& kept, std::string_view line, TimePoint now) {
+  if (kept.stage == Stage::kWorkers && !kept.limit.admit(line.size(), now)) return;
+  tell_left_out(kept);
+  log_(kept.command.name, line);
+}
+
+void Supervisor::tell_left_out(Kept& kept) {
+  const auto bytes = kept.limit.take_left_out();
+  if (bytes > 0) log_(kept.command.name, std::to_string(bytes) + " bytes of its output were left out");
+}
+
 void Supervisor::reap(Kept& kept, TimePoint now) {
   int status = 0;
   const pid_t pid = kept.child ? kept.child->pid() : -1;
   if (!kept.child || !kept.child->ended(status)) return;
-  kept.child->read_rest([&](std::string_view line) { log_(kept.command.name, line); });
+  kept.child->read_rest([&](std::string_view line) { pass_on(kept, line, now); });
+  tell_left_out(kept);
   kept.child.reset();
   if (stopping_) return;
   ++kept.ends;
@@ -103,7 +115,7 @@ void Supervisor::turn(Millis longest) {
   sleep(std::max(longest, Millis{0}));
   const TimePoint now = steady_clock::now();
   for (Kept& kept : kept_) {
-    if (kept.child) kept.child->read_lines([&](std::string_view line) { log_(kept.command.name, line); });
+    if (kept.child) kept.child->read_lines([&](std::string_view line) { pass_on(kept, line, now); });
     reap(kept, now);
     if (!kept.child && !kept.once && !stopping_ && kept.restarts.next_start() <= now) start(kept, now);
   }
@@ -166,6 +178,7 @@ void Supervisor::stop_stage(Stage stage, Millis patience) {
   }
   for (Kept& kept : kept_) {
     if (kept.stage != stage || !kept.child) continue;
+    tell_left_out(kept);
     log_(kept.command.name, signals_ < 2 ? "does not stop: killed" : "killed");
     kept.child.reset();
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "coordinator/cli/child.h"
+#include "coordinator/cli/output_limit.h"
 #include "coordinator/cli/restarts.h"
 #include "worker_sdk/bus/clock.h"
 
@@ -24,7 +25,7 @@ class Supervisor {
  public:
   using Log = std::function<void(const std::string& child, std::string_view line)>;
 
-  /// `log`   gets the lines that children write, and what happens to them
+  /// `log`   gets the lines that children write, of workers as OutputLimit has it, and what happens to them
   explicit Supervisor(Log log);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
@@ -74,10 +75,13 @@ class Supervisor {
     Restarts restarts;
     int ends = 0;
     bool once = false;
+    OutputLimit limit{};  // of a worker: what it writes is a plugin's
   };
 
   void start(Kept& kept, TimePoint now);
   void reap(Kept& kept, TimePoint now);
+  void pass_on(Kept& kept, std::string_view line, TimePoint now);
+  void tell_left_out(Kept& kept);
   void sleep(Millis longest);
   void read_signals();
   [[nodiscard]] bool running(Stage stage) const;

@@ -1,4 +1,5 @@
 #include "coordinator/cli/output.h"
+#include "coordinator/cli/output_limit.h"
 
 #include <catch2/catch.hpp>
 
@@ -126,4 +127,48 @@ TEST_CASE("progress is a line that is written anew on a terminal, and silent els
 TEST_CASE("a line of a process stays one line under its own name, whatever either holds") {
   CHECK(log_line("worker fs", "[INF] ready") == "worker fs: [INF] ready");
   CHECK(log_line("worker a\nnats-server", "\x1b[2J\rgone\tée") == "worker a\\nnats-server: \\x1b[2J\\rgone\\tée");
+}
+
+TEST_CASE("of what a process writes without end 64 KiB a second are passed on, after 1 MiB") {
+  OutputLimit limit;
+  TimePoint now{std::chrono::hours(1)};
+  const auto write = [&](std::size_t lines, std::size_t size) {
+    std::size_t passed = 0;
+    for (std::size_t i = 0; i < lines; ++i) passed += limit.admit(size, now) ? size : 0;
+    return passed;
+  };
+  SECTION("long lines") {
+    const auto first = write(1000, 10'000);
+    CHECK(first > 1'000'000);
+    CHECK(first <= (1 << 20) + 10'000);
+    CHECK(limit.take_left_out() == 1000 * 10'001 - first - first / 10'000);
+    CHECK(limit.take_left_out() == 0);
+    std::size_t later = 0, times = 0;
+    for (int i = 0; i < 1000; ++i) {
+      now += Millis(100);
+      const auto passed = write(100, 10'000);
+      later += passed;
+      times += passed > 0 ? 1 : 0;
+    }
+    CHECK(later > 100 * 60'000);
+    CHECK(later < 100 * 70'000);
+    CHECK(times <= 100);  // so often is told how much was left out
+  }
+  SECTION("empty lines") {
+    std::size_t passed = 0;
+    for (int i = 0; i < 100'000; ++i) passed += limit.admit(0, now) ? 1 : 0;
+    CHECK(passed == (1 << 20) / 64);
+  }
+  SECTION("one who pauses begins afresh") {
+    write(1000, 10'000);
+    now += std::chrono::minutes(1);
+    CHECK(write(100, 10'000) == 1'000'000);
+  }
+  SECTION("little for ever is passed on whole") {
+    for (int i = 0; i < 100'000; ++i) {
+      now += Millis(10);
+      if (!limit.admit(500, now)) FAIL(i);
+    }
+    CHECK(limit.take_left_out() == 0);
+  }
 }
