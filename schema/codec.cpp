@@ -83,10 +83,11 @@ std::string get_namespace(capnp::Text::Reader value, std::string_view field) {
   return std::string(view(value));
 }
 
-std::vector<std::string> get_texts(capnp::List<capnp::Text>::Reader values, std::string_view field) {
+std::vector<std::string> get_texts(capnp::List<capnp::Text>::Reader values, std::string_view field,
+                                   std::size_t max_bytes) {
   std::vector<std::string> texts;
   texts.reserve(values.size());
-  for (const auto value : values) texts.push_back(get_text(value, field));
+  for (const auto value : values) texts.push_back(get_text(value, field, 0, max_bytes));
   return texts;
 }
 

@@ -3,6 +3,14 @@
 namespace muster {
 namespace wire {
 
+// An empty element of a list costs a word on the wire, and ten times as much in memory.
+constexpr std::size_t kMaxConditions = 256;
+constexpr std::size_t kMaxKeys = 256;
+constexpr std::size_t kMaxParentParameters = 64;
+constexpr std::size_t kMaxOperations = 64;
+constexpr std::size_t kMaxExamples = 256;
+constexpr std::size_t kMaxFunctions = 4096;
+
 static_assert(static_cast<int>(FilterAction::INCLUDE) == static_cast<int>(muster::FilterAction::kInclude));
 static_assert(static_cast<int>(MatchOp::EXISTS) == static_cast<int>(muster::MatchOp::kExists));
 static_assert(static_cast<int>(ListGives::PROPERTIES) == static_cast<int>(muster::ListGives::kProperties));
@@ -26,7 +34,8 @@ muster::Condition get(Condition::Reader from) {
   switch (from.which()) {
     case Condition::TAG: {
       const auto tag = from.getTag();
-      return muster::TagMatch{get_texts(tag.getKeys(), "TagMatch.keys"), get_text(tag.getValue(), "TagMatch.value")};
+      return muster::TagMatch{get_texts(at_most(kMaxKeys, tag.getKeys(), "TagMatch.keys"), "TagMatch.keys"),
+                              get_text(tag.getValue(), "TagMatch.value")};
     }
     case Condition::PROPERTY: {
       const auto property = from.getProperty();
@@ -71,10 +80,11 @@ muster::TypeDescriptor get(TypeDescriptor::Reader from) {
   type.description = get_text(from.getDescription(), "TypeDescriptor.description");
   type.schema = get_text(from.getSchema(), "TypeDescriptor.schema");
   type.parent = get_text(from.getParent(), "TypeDescriptor.parent");
-  type.parent_parameters = get_all(from.getParentParameters());
+  type.parent_parameters =
+      get_all(at_most(kMaxParentParameters, from.getParentParameters(), "TypeDescriptor.parentParameters"));
   type.list_gives = get_enum(from.getListGives(), muster::ListGives::kProperties, "TypeDescriptor.listGives");
   type.contained = from.getContained();
-  for (const auto operation : from.getOperations()) {
+  for (const auto operation : at_most(kMaxOperations, from.getOperations(), "TypeDescriptor.operations")) {
     type.operations.push_back(get_enum(operation, muster::Operation::kDiff, "TypeDescriptor.operations"));
   }
   type.label_query = get_text(from.getLabelQuery(), "TypeDescriptor.labelQuery");
@@ -82,7 +92,8 @@ muster::TypeDescriptor get(TypeDescriptor::Reader from) {
   type.settle = Millis{from.getSettleMs()};
   type.page_size = from.getPageSize();
   type.read_batch = from.getReadBatch();
-  type.examples = get_texts(from.getExamples(), "TypeDescriptor.examples");
+  type.examples =
+      get_texts(at_most(kMaxExamples, from.getExamples(), "TypeDescriptor.examples"), "TypeDescriptor.examples");
   return type;
 }
 
@@ -118,9 +129,9 @@ muster::Manifest get(Manifest::Reader from) {
   manifest.description = get_text(from.getDescription(), "Manifest.description");
   manifest.types = get_all(at_most(kMaxTypes, from.getTypes(), "Manifest.types"));
   manifest.label_query = get_text(from.getLabelQuery(), "Manifest.labelQuery");
-  manifest.filters = get_all(from.getFilters());
+  manifest.filters = get_all(at_most(kMaxFilters, from.getFilters(), "Manifest.filters"));
   manifest.config_schema = get_text(from.getConfigSchema(), "Manifest.configSchema");
-  manifest.functions = get_all(from.getFunctions());
+  manifest.functions = get_all(at_most(kMaxFunctions, from.getFunctions(), "Manifest.functions"));
   return manifest;
 }
 
@@ -131,7 +142,8 @@ void put(const muster::MatchFilter& value, MatchFilter::Builder to) {
 }
 
 muster::MatchFilter get(MatchFilter::Reader from) {
-  return {get_texts(from.getTypes(), "MatchFilter.types"), get_all(from.getConditions()),
+  return {get_texts(at_most(kMaxTypes, from.getTypes(), "MatchFilter.types"), "MatchFilter.types"),
+          get_all(at_most(kMaxConditions, from.getConditions(), "MatchFilter.conditions")),
           get_enum(from.getAction(), muster::FilterAction::kInclude, "MatchFilter.action")};
 }
 

@@ -10,6 +10,9 @@ static_assert(static_cast<int>(MutationStatus::PENDING) == static_cast<int>(must
 static_assert(static_cast<int>(Verdict::LATER) == static_cast<int>(muster::Verdict::kLater));
 
 constexpr std::size_t kMaxErrorBytes = 4 * 1024;
+constexpr std::size_t kMaxSystemBytes = 4 * 1024;
+constexpr std::size_t kMaxUidBytes = kMaxNativeIdBytes;  // as workers keep it; so do they with ids of requests
+constexpr std::size_t kMaxProblems = 100'000;
 constexpr std::size_t kEnvelopeWords = 96;  // of a reply: ids and all that has a fixed size
 
 /// Codes of one process only never travel: to the other side they are a failure without a reason it knows.
@@ -47,7 +50,7 @@ void put(const muster::Item& value, Item::Builder to) {
 
 // The size of the properties is for the coordinator to judge: too large a resource is a problem of that resource.
 muster::Item get(Item::Reader from) {
-  return {get_native_id(from.getNativeId(), "Item.nativeId"), get_text(from.getUid(), "Item.uid"),
+  return {get_native_id(from.getNativeId(), "Item.nativeId"), get_text(from.getUid(), "Item.uid", 0, kMaxUidBytes),
           get_text(from.getProperties(), "Item.properties")};
 }
 
@@ -70,7 +73,7 @@ void put(const muster::ListResult& value, ListResult::Builder to) {
 muster::ListResult get(ListResult::Reader from) {
   return {get_all(from.getItems()),
           get_text(from.getNextPageToken(), "ListResult.nextPageToken", 0, kMaxPageTokenBytes),
-          get_all(from.getProblems()), from.getSkipped()};
+          get_all(at_most(kMaxProblems, from.getProblems(), "ListResult.problems")), from.getSkipped()};
 }
 
 void put(const muster::ReadItem& value, ReadItem::Builder to) {
@@ -106,16 +109,17 @@ void put(const muster::MutationResult& value, MutationResult::Builder to) {
 
 muster::MutationResult get(MutationResult::Reader from) {
   return {get_enum(from.getStatus(), muster::MutationStatus::kPending, "MutationResult.status"),
-          get_text(from.getRequestId(), "MutationResult.requestId"),
+          get_text(from.getRequestId(), "MutationResult.requestId", 0, kMaxUidBytes),
           get_text(from.getNativeId(), "MutationResult.nativeId", 0, kMaxNativeIdBytes),
-          get_text(from.getUid(), "MutationResult.uid"),
+          get_text(from.getUid(), "MutationResult.uid", 0, kMaxUidBytes),
           get_text(from.getProperties(), "MutationResult.properties"),
           Millis{from.getRetryAfterMs()}};
 }
 
 muster::InspectResult get(InspectResult::Reader from) {
-  return {get_text(from.getSystem(), "InspectResult.system"), get_all(from.getFilters()),
-          get_texts(from.getTypes(), "InspectResult.types")};
+  return {get_text(from.getSystem(), "InspectResult.system", 0, kMaxSystemBytes),
+          get_all(at_most(kMaxFilters, from.getFilters(), "InspectResult.filters")),
+          get_texts(at_most(kMaxTypes, from.getTypes(), "InspectResult.types"), "InspectResult.types", kMaxNameBytes)};
 }
 
 muster::CallResult get(CallResult::Reader from) {

@@ -38,15 +38,13 @@ void put(const muster::Announcement& value, Announcement::Builder to) {
 
 // The names are for the coordinator to judge: a rejection tells the worker's operator why, silence does not.
 muster::Announcement get(Announcement::Reader from) {
-  constexpr std::size_t kMaxNameBytes = 256;
-  constexpr std::size_t kMaxFeatures = 64;
   muster::Announcement announcement;
   announcement.worker = WorkerId{get_text(from.getWorker(), "Announcement.worker", 0, kMaxNameBytes)};
   announcement.ns = get_text(from.getNamespace(), "Announcement.namespace", 0, kMaxNameBytes);
   announcement.pool = get_text(from.getPool(), "Announcement.pool", 0, kMaxNameBytes);
   announcement.protocol = from.getProtocol();
-  announcement.features =
-      get_texts(at_most(kMaxFeatures, from.getFeatures(), "Announcement.features"), "Announcement.features");
+  announcement.features = get_texts(at_most(kMaxFeatures, from.getFeatures(), "Announcement.features"),
+                                    "Announcement.features", kMaxNameBytes);
   announcement.plugin = get_text(from.getPlugin(), "Announcement.plugin", 0, kMaxNameBytes);
   announcement.version = get_text(from.getVersion(), "Announcement.version", 0, kMaxNameBytes);
   announcement.manifest = get_text(from.getManifest(), "Announcement.manifest", 0, kMaxNameBytes);
@@ -92,7 +90,8 @@ std::optional<muster::Rejection> get_rejection(AnnouncementReply::Reader from) {
 muster::AnnouncementReply get(AnnouncementReply::Reader from) {
   return {FleetId{get_token(from.getFleet(), "AnnouncementReply.fleet")},
           CoordinatorId{get_token(from.getCoordinator(), "AnnouncementReply.coordinator")}, get_rejection(from),
-          get_texts(from.getFeatures(), "AnnouncementReply.features")};
+          get_texts(at_most(kMaxFeatures, from.getFeatures(), "AnnouncementReply.features"),
+                    "AnnouncementReply.features", kMaxNameBytes)};
 }
 
 void put(const muster::Heartbeat& value, Heartbeat::Builder to) {

@@ -13,9 +13,9 @@ struct Manifest {
   description @3 :Text;
   types @4 :List(TypeDescriptor);     # at most 4096; names are unique and begin with `<namespace>::`
   labelQuery @5 :Text;                # RFC 9535 JSONPath; a type's own query wins; empty: the native id is the label
-  filters @6 :List(MatchFilter);      # hold for every target; InspectResult.filters add to them
+  filters @6 :List(MatchFilter);      # at most 4096; hold for every target; InspectResult.filters add to them
   configSchema @7 :Text;              # JSON Schema of a target's config; `x-muster-secret: true` marks secrets
-  functions @8 :List(Function);
+  functions @8 :List(Function);       # at most 4096
 }
 
 struct TypeDescriptor {
@@ -23,7 +23,7 @@ struct TypeDescriptor {
   description @1 :Text;
   schema @2 :Text;                    # JSON Schema of the properties; what it says of changes stands below
   parent @3 :Text;                    # type below whose objects this one is listed; may be itself; empty: root
-  parentParameters @4 :List(ParentParameter); # sent with each List below a parent
+  parentParameters @4 :List(ParentParameter); # at most 64; sent with each List below a parent
   listGives @5 :ListGives;
   contained @6 :Bool = true;          # vanishes with its parent; false: is judged by Read
   operations @7 :List(Operation);
@@ -32,7 +32,7 @@ struct TypeDescriptor {
   settleMs @10 :UInt32;               # within which NOT_FOUND after a create proves nothing
   pageSize @11 :UInt32;               # of List; 0: the coordinator chooses
   readBatch @12 :UInt32;              # ids in one Read, 1..1000; 0: the coordinator chooses
-  examples @13 :List(Text);           # JSON objects
+  examples @13 :List(Text);           # JSON objects, at most 256
 }
 
 # What a type's schema says of changes. Keys of a property's schema:
@@ -77,8 +77,8 @@ struct Function {
 
 struct MatchFilter {
   # Kept = (no include filter applies to the type, or one matches) and no exclude filter matches.
-  types @0 :List(Text);            # empty: all types of the namespace
-  conditions @1 :List(Condition);  # all must hold; none: always holds
+  types @0 :List(Text);            # at most 4096; empty: all types of the namespace
+  conditions @1 :List(Condition);  # at most 256; all must hold; none: always holds
   action @2 :FilterAction;
 }
 
@@ -92,7 +92,7 @@ struct Condition {
 }
 
 struct TagMatch {
-  keys @0 :List(Text);  # any of these
+  keys @0 :List(Text);  # any of these, at most 256
   value @1 :Text;       # empty: the key exists
 }
 

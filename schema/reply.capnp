@@ -70,7 +70,7 @@ struct Failure {
 
 struct Item {
   nativeId @0 :Text;    # 1 byte .. 16 KiB, UTF-8
-  uid @1 :Text;         # the system's own identity of the object, survives renaming; empty = none
+  uid @1 :Text;         # the system's own identity of the object, survives renaming; at most 16 KiB; empty = none
   properties @2 :Text;  # JSON object, at most 256 KiB; empty = not given. Keys sorted and no white space is canonical
                         # and saves the coordinator a parse
 }
@@ -79,7 +79,7 @@ struct ListResult {
   items @0 :List(Item);
   nextPageToken @1 :Text;  # empty: that was the last page. A token that was given before in the same listing
                            # ends it with an error
-  problems @2 :List(Problem); # what could not be listed; each makes the listing incomplete
+  problems @2 :List(Problem); # what could not be listed, at most 100,000; each makes the listing incomplete
   skipped @3 :UInt32;      # objects that exist and are not listed on purpose (special files, ...)
 }
 
@@ -101,7 +101,7 @@ struct ReadItem {
 
 struct MutationResult {
   status @0 :MutationStatus;
-  requestId @1 :Text;       # inProgress, pending: what Status is asked with
+  requestId @1 :Text;       # inProgress, pending: what Status is asked with; at most 16 KiB
   nativeId @2 :Text;        # set on success; that of the job, where the job names one. Holds no secret: a change whose
                             # id would is answered with INTERNAL_FAILURE, which says that it was made
   uid @3 :Text;
@@ -118,8 +118,8 @@ enum MutationStatus {
 struct InspectResult {
   system @0 :Text;                 # stable identity of the system behind the target, at most 4 KiB; empty = the plugin
                                    # can't tell
-  filters @1 :List(MatchFilter);   # hold for this target until the next inspection
-  types @2 :List(Text);            # the types of the manifest that this target has; empty: all of them
+  filters @1 :List(MatchFilter);   # hold for this target until the next inspection; at most 4096
+  types @2 :List(Text);            # the types of the manifest that this target has, at most 4096; empty: all of them
 }
 
 struct CallResult {

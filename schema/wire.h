@@ -29,6 +29,9 @@
 namespace muster::wire {
 
 inline constexpr std::size_t kMaxMessageBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kMaxNameBytes = 256;  // of what is named for people and other programs
+inline constexpr std::size_t kMaxFeatures = 64;
+inline constexpr std::size_t kMaxFilters = 4096;  // of a manifest, or a target
 
 /// A field breaks the protocol. `what()` names it as the .capnp file does.
 struct Malformed : std::runtime_error {
@@ -107,7 +110,9 @@ std::string get_text(capnp::Text::Reader value, std::string_view field, std::siz
 std::string get_token(capnp::Text::Reader value, std::string_view field);
 std::string get_token_or_empty(capnp::Text::Reader value, std::string_view field);
 std::string get_namespace(capnp::Text::Reader value, std::string_view field);  // or pool: the same syntax
-std::vector<std::string> get_texts(capnp::List<capnp::Text>::Reader values, std::string_view field);
+/// `max_bytes`   of each: a list of a bounded number of texts is bounded by it
+std::vector<std::string> get_texts(capnp::List<capnp::Text>::Reader values, std::string_view field,
+                                   std::size_t max_bytes = kMaxMessageBytes);
 inline std::string get_native_id(capnp::Text::Reader value, std::string_view field) {
   return get_text(value, field, 1, kMaxNativeIdBytes);
 }

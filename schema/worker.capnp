@@ -15,12 +15,12 @@ $Cxx.namespace("muster::wire");
 const protocolMajor :UInt16 = 1;  # a worker of another major version is rejected
 
 struct Announcement {
-  # Subject: muster.announce.<ns>, as a request.
+  # Subject: muster.announce.<ns>, as a request. A text is at most 256 bytes long.
   worker @0 :Text;         # <w>. since 1
   namespace @1 :Text;      # since 1
   pool @2 :Text;           # `default` unless told otherwise. since 1
   protocol @3 :UInt16;     # protocolMajor. since 1
-  features @4 :List(Text); # names of optional parts of the protocol that this worker speaks. since 1
+  features @4 :List(Text); # names of optional parts of the protocol that this worker speaks, at most 64. since 1
   plugin @5 :Text;         # `postgres`. since 1
   version @6 :Text;        # of the plugin, SemVer. since 1
   manifest @7 :Text;       # lower-case hex SHA-256 of the encoded Manifest. since 1

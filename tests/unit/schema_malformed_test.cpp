@@ -275,6 +275,21 @@ TEST_CASE("bounds of the protocol hold", "[codec]") {
   manifest.types.resize(kMaxTypes + 1);
   CHECK(problem_of<Manifest>(encode(manifest)) == "Manifest.types: too many");
 
+  reply = sample<JobReply>("list");
+  auto& page = std::get<ListResult>(std::get<JobResult>(reply.body));
+  page.items[0].uid = std::string(kMaxNativeIdBytes, 'x');
+  CHECK(decode<JobReply>(encode(reply)).has_value());
+  page.items[0].uid += 'x';
+  CHECK(problem_of<JobReply>(encode(reply)) == "Item.uid: too long");
+  reply.body = JobResult{MutationResult{.request_id = std::string(kMaxNativeIdBytes + 1, 'x')}};
+  CHECK(problem_of<JobReply>(encode(reply)) == "MutationResult.requestId: too long");
+  reply.body = JobResult{MutationResult{.uid = std::string(kMaxNativeIdBytes + 1, 'x')}};
+  CHECK(problem_of<JobReply>(encode(reply)) == "MutationResult.uid: too long");
+  reply.body = JobResult{InspectResult{std::string(4097, 'x'), {}, {}}};
+  CHECK(problem_of<JobReply>(encode(reply)) == "InspectResult.system: too long");
+  reply.body = JobResult{InspectResult{{}, {}, {std::string(257, 'x')}}};
+  CHECK(problem_of<JobReply>(encode(reply)) == "InspectResult.types: too long");
+
   for (const auto& [index, count] : {std::pair{0U, 0U}, {0U, 1U}, {2U, 2U}, {0U, 4097U}}) {
     reply.body = Part{index, count, "x"};
     CHECK(problem_of<JobReply>(encode(reply)).substr(0, 5) == "Part.");
@@ -285,6 +300,54 @@ TEST_CASE("bounds of the protocol hold", "[codec]") {
     announcement.max_requests_per_second = rate;
     CHECK(problem_of<Announcement>(encode(announcement)) == "Announcement.maxRequestsPerSecond: not a rate");
   }
+}
+
+TEST_CASE("lists of names are bounded in number and in bytes", "[codec]") {
+  auto announcement = sample<Announcement>("first");
+  auto answer = sample<AnnouncementReply>("accepted");
+  announcement.features = answer.features = std::vector<std::string>(64, std::string(256, 'x'));
+  CHECK((decode<Announcement>(encode(announcement)).value() == announcement));
+  CHECK((decode<AnnouncementReply>(encode(answer)).value() == answer));
+  announcement.features[63] += 'x';
+  answer.features[63] += 'x';
+  CHECK(problem_of<Announcement>(encode(announcement)) == "Announcement.features: too long");
+  CHECK(problem_of<AnnouncementReply>(encode(answer)) == "AnnouncementReply.features: too long");
+  announcement.features.assign(65, "x");
+  answer.features.assign(65, "x");
+  CHECK(problem_of<Announcement>(encode(announcement)) == "Announcement.features: too many");
+  CHECK(problem_of<AnnouncementReply>(encode(answer)) == "AnnouncementReply.features: too many");
+}
+
+TEST_CASE("no list of a manifest or an inspection is as long as a message has room for", "[codec]") {
+  const auto manifest = [](const std::function<void(Manifest&)>& change) {
+    auto changed = sample<Manifest>("small");
+    changed.types.resize(1);
+    change(changed);
+    return problem_of<Manifest>(encode(changed));
+  };
+  CHECK(manifest([](auto& m) { m.filters.resize(4096); }) == "none");
+  CHECK(manifest([](auto& m) { m.filters.resize(4097); }) == "Manifest.filters: too many");
+  CHECK(manifest([](auto& m) { m.functions.resize(4097); }) == "Manifest.functions: too many");
+  CHECK(manifest([](auto& m) { m.types[0].parent_parameters.resize(65); }) ==
+        "TypeDescriptor.parentParameters: too many");
+  CHECK(manifest([](auto& m) { m.types[0].operations.resize(65); }) == "TypeDescriptor.operations: too many");
+  CHECK(manifest([](auto& m) { m.types[0].examples.resize(257); }) == "TypeDescriptor.examples: too many");
+  const auto inspected = [](MatchFilter filter) {
+    auto reply = sample<JobReply>("busy");
+    reply.body = JobResult{InspectResult{{}, {std::move(filter)}, {}}};
+    return problem_of<JobReply>(encode(reply));
+  };
+  CHECK(inspected({std::vector<std::string>(4096), std::vector<Condition>(256), {}}) == "none");
+  CHECK(inspected({std::vector<std::string>(4097), {}, {}}) == "MatchFilter.types: too many");
+  CHECK(inspected({{}, std::vector<Condition>(257), {}}) == "MatchFilter.conditions: too many");
+  CHECK(inspected({{}, {TagMatch{std::vector<std::string>(257), {}}}, {}}) == "TagMatch.keys: too many");
+  auto reply = sample<JobReply>("busy");
+  reply.body = JobResult{InspectResult{{}, std::vector<MatchFilter>(4097), {}}};
+  CHECK(problem_of<JobReply>(encode(reply)) == "InspectResult.filters: too many");
+  reply.body = JobResult{InspectResult{{}, {}, std::vector<std::string>(4097)}};
+  CHECK(problem_of<JobReply>(encode(reply)) == "InspectResult.types: too many");
+  reply.body = JobResult{ListResult{{}, {}, std::vector<Problem>(100'001), 0}};
+  CHECK(problem_of<JobReply>(encode(reply)) == "ListResult.problems: too many");
 }
 
 TEST_CASE("content that many pointers share cannot blow a message up", "[codec]") {
