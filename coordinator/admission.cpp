@@ -22,8 +22,14 @@ constexpr std::size_t kMaxRemembered = 4096;
 }  // namespace
 
 void Admission::load() {
-  for (auto& row : must(store_.manifests())) {
-    registry_.learn(row.hash, std::make_shared<const Manifest>(std::move(row.manifest)));
+  for (auto& row : must(store_.manifests())) learn(row.hash, std::move(row.manifest));
+}
+
+void Admission::learn(const std::string& hash, Manifest manifest) {
+  const auto ns = manifest.ns;
+  for (const auto& old : registry_.learn(hash, std::make_shared<const Manifest>(std::move(manifest)))) {
+    log_.info("manifest={} forgotten namespace={}: nobody serves it, and there are newer ones", old, ns);
+    must(store_.drop_manifest(old));
   }
 }
 
@@ -134,7 +140,7 @@ void Admission::on_manifest(const std::string& hash, const WorkerId& from, const
   const bool theirs = std::ranges::any_of(waiting, [&](const auto& one) { return one.second.announcement.ns == ns; });
   if (!fault && theirs) {
     must(store_.put_manifest({hash, *manifest, clock_.wall()}));
-    registry_.learn(hash, std::make_shared<const Manifest>(std::move(*manifest)));
+    learn(hash, std::move(*manifest));
   }
   for (const auto& [worker, one] : waiting) {
     if (fault) {

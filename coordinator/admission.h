@@ -60,6 +60,7 @@ class Admission {
   void ask(const std::string& hash, Fetch& fetch, TimePoint now, Effects& effects);
   /// The manifest that an answer is, or that it completes.
   std::optional<Bytes> manifest_in(const JobReply& reply, Asked& asked);
+  void learn(const std::string& hash, Manifest manifest);
   void on_manifest(const std::string& hash, const WorkerId& from, const Bytes& encoded, TimePoint now,
                    Effects& effects);
   void accept(const Announcement& announcement, const std::string& reply, TimePoint now, Effects& effects);

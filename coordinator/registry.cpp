@@ -53,7 +53,8 @@ std::optional<Rejection> Registry::judge(const Announcement& a, const FleetId& f
     return reject("FLEET", "the worker belongs to fleet " + a.fleet.value + ", this is " + fleet.value +
                                ": use another prefix, or restart the worker to move it");
   }
-  return no_room_for(a);
+  if (auto rejection = no_room_for(a)) return rejection;
+  return no_room_for_manifest(a);
 }
 
 /// Over when others have gone: the worker asks again.
@@ -74,6 +75,28 @@ std::optional<Rejection> Registry::no_room_for(const Announcement& a) const {
                    false};
 }
 
+/// Over when the workers of others have gone, or serve one of those: so it is with those of a version before.
+std::optional<Rejection> Registry::no_room_for_manifest(const Announcement& a) const {
+  const auto of_namespace = serving_.find(a.ns);
+  static const Serving kNone;
+  const auto& serving = of_namespace == serving_.end() ? kNone : of_namespace->second;
+  if (serving.contains(a.manifest)) return std::nullopt;
+  const auto refuse = [&](const std::string& how_many) {
+    return Rejection{"LIMIT",
+                     "the workers of " + a.ns + " serve " + how_many +
+                         " already, as many as may be: start workers of one version and configuration of the plugin",
+                     false};
+  };
+  if (serving.size() >= manifest_limits_.served) {
+    return refuse(std::to_string(serving.size()) + " different manifests");
+  }
+  auto bytes = bytes_of(a.manifest);
+  if (bytes == 0) return std::nullopt;  // it is asked once more when its manifest is there
+  for (const auto& [hash, workers] : serving) bytes += bytes_of(hash);
+  if (bytes <= manifest_limits_.served_bytes) return std::nullopt;
+  return refuse("manifests of " + std::to_string(bytes) + " bytes, with this one,");
+}
+
 Registry::Change Registry::accept(const Announcement& announcement, TimePoint now, WallTime wall) {
   auto [it, added] = workers_.try_emplace(announcement.worker);
   auto& worker = it->second;
@@ -81,6 +104,8 @@ Registry::Change Registry::accept(const Announcement& announcement, TimePoint no
   auto said = announcement;
   said.running.clear();  // heartbeats say it
   const bool news = added || was_lost || worker.announcement != said;
+  if (!added) serves_no_more(worker.announcement);
+  ++serving_[said.ns][said.manifest];
   worker.announcement = std::move(said);
   worker.last_heard = now;
   if (added) {
@@ -115,8 +140,13 @@ std::vector<Registry::Departure> Registry::expire(TimePoint now) {
     auto& worker = it->second;
     const auto silent = now - worker.last_heard;
     if (worker.state == WorkerState::kLost) {
-      forgot |= silent > kForgetAfter;
-      it = silent > kForgetAfter ? workers_.erase(it) : std::next(it);
+      if (silent <= kForgetAfter) {
+        ++it;
+        continue;
+      }
+      forgot = true;
+      serves_no_more(worker.announcement);
+      it = workers_.erase(it);
       continue;
     }
     if (silent > kLostAfter) {
@@ -126,6 +156,7 @@ std::vector<Registry::Departure> Registry::expire(TimePoint now) {
       worker.free_slots = 0;
       worker.assigned = 0;
       if (drained) {
+        serves_no_more(worker.announcement);
         it = workers_.erase(it);
         continue;
       }
@@ -144,7 +175,10 @@ std::optional<Registry::Departure> Registry::gone(const WorkerId& id) {
   worker->state = WorkerState::kLost;
   worker->free_slots = 0;
   worker->assigned = 0;
-  if (drained) workers_.erase(id);
+  if (drained) {
+    serves_no_more(worker->announcement);
+    workers_.erase(id);
+  }
   index();
   return departure;
 }
@@ -189,9 +223,91 @@ std::size_t Registry::capacity(const Lane& which) {
   return sum;
 }
 
-void Registry::learn(const std::string& hash, std::shared_ptr<const Manifest> manifest) {
-  latest_[manifest->ns] = hash;
+namespace {
+
+std::size_t in_memory(const std::vector<std::string>& texts) {
+  std::size_t bytes = texts.size() * sizeof(std::string);
+  for (const auto& text : texts) bytes += text.size();
+  return bytes;
+}
+
+std::size_t in_memory(const MatchFilter& filter) {
+  auto bytes = sizeof(filter) + in_memory(filter.types) + filter.conditions.size() * sizeof(Condition);
+  for (const auto& condition : filter.conditions) {
+    if (const auto* tag = std::get_if<TagMatch>(&condition)) bytes += in_memory(tag->keys) + tag->value.size();
+    if (const auto* match = std::get_if<PropertyMatch>(&condition)) bytes += match->path.size() + match->value.size();
+  }
+  return bytes;
+}
+
+std::size_t in_memory(const TypeDescriptor& type) {
+  auto bytes = sizeof(type) + type.name.size() + type.description.size() + type.schema.size() + type.parent.size() +
+               type.label_query.size() + type.operations.size() * sizeof(Operation) + in_memory(type.examples);
+  for (const auto& parameter : type.parent_parameters) {
+    bytes += sizeof(parameter) + parameter.name.size() + parameter.property.size();
+  }
+  return bytes;
+}
+
+std::size_t in_memory(const Manifest& manifest) {
+  auto bytes = sizeof(manifest) + manifest.plugin.size() + manifest.version.size() + manifest.description.size() +
+               manifest.label_query.size() + manifest.config_schema.size();
+  for (const auto& type : manifest.types) bytes += in_memory(type);
+  for (const auto& filter : manifest.filters) bytes += in_memory(filter);
+  for (const auto& function : manifest.functions) {
+    bytes += sizeof(function) + function.kind.size() + function.name.size() + function.input_schema.size() +
+             function.returns.size();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<std::string> Registry::learn(const std::string& hash, std::shared_ptr<const Manifest> manifest) {
+  const auto ns = manifest->ns;
+  latest_[ns] = hash;
+  auto& learnt = learnt_[ns];
+  std::erase(learnt, hash);
+  learnt.push_back(hash);
+  in_memory_[hash] = in_memory(*manifest);
   manifests_[hash] = std::move(manifest);
+  return forget_manifests(ns);
+}
+
+std::vector<std::string> Registry::forget_manifests(const std::string& ns) {
+  auto& learnt = learnt_.at(ns);
+  const auto& serving = serving_[ns];
+  std::vector<std::string> forgotten;
+  std::size_t others = 0, bytes = 0;
+  for (auto it = learnt.rbegin() + 1; it != learnt.rend(); ++it) {
+    if (serving.contains(*it)) continue;
+    if (others == manifest_limits_.others || bytes + bytes_of(*it) > manifest_limits_.other_bytes) {
+      forgotten.push_back(*it);
+      continue;
+    }
+    ++others;
+    bytes += bytes_of(*it);
+  }
+  for (const auto& hash : forgotten) {
+    std::erase(learnt, hash);
+    in_memory_.erase(hash);
+    manifests_.erase(hash);
+  }
+  return forgotten;
+}
+
+std::size_t Registry::bytes_of(const std::string& hash) const {
+  const auto it = in_memory_.find(hash);
+  return it == in_memory_.end() ? 0 : it->second;
+}
+
+void Registry::serves_no_more(const Announcement& announcement) {
+  const auto of_namespace = serving_.find(announcement.ns);
+  if (of_namespace == serving_.end()) return;
+  auto& serving = of_namespace->second;
+  const auto it = serving.find(announcement.manifest);
+  if (it != serving.end() && --it->second == 0) serving.erase(it);
+  if (serving.empty()) serving_.erase(of_namespace);
 }
 
 std::shared_ptr<const Manifest> Registry::manifest(const std::string& hash) const {

@@ -51,6 +51,13 @@ struct WorkerLimits {
   std::size_t all = 20'000;
   std::size_t of_namespace = 10'000;
 };
+/// What the manifests of one namespace may take, in memory and store. Who may speak for it makes as many as it likes.
+struct ManifestLimits {
+  std::size_t served = 64;  // by the workers that are there, lost ones with them
+  std::size_t served_bytes = 128ULL << 20U;
+  std::size_t others = 16;  // besides, the newest ones; that which was learnt last is kept in any case
+  std::size_t other_bytes = 64ULL << 20U;
+};
 /// How long a lost worker stays in the list.
 inline constexpr Millis kForgetAfter{60'000};
 
@@ -60,7 +67,8 @@ class Registry {
  public:
   enum class Change : std::uint8_t { kNone, kJoined, kDraining, kLost, kLeft, kReturned };
 
-  explicit Registry(WorkerLimits limits = {}) : limits_(limits) {}
+  explicit Registry(WorkerLimits limits = {}, ManifestLimits manifest_limits = {})
+      : limits_(limits), manifest_limits_(manifest_limits) {}
 
   /// Why an announcement cannot be accepted, none when it can. Does not look at the manifest's content.
   [[nodiscard]] std::optional<Rejection> judge(const Announcement& announcement, const FleetId& fleet) const;
@@ -99,7 +107,8 @@ class Registry {
   [[nodiscard]] std::uint64_t changes() const { return changes_; }
 
   // Manifests by hash.
-  void learn(const std::string& hash, std::shared_ptr<const Manifest> manifest);
+  /// Returns the hashes of those that are forgotten for it: nobody serves them, and there are too many newer ones.
+  std::vector<std::string> learn(const std::string& hash, std::shared_ptr<const Manifest> manifest);
   [[nodiscard]] std::shared_ptr<const Manifest> manifest(const std::string& hash) const;
   /// What a run uses for a lane: the manifest of most of its active workers (ties: the newest joined), or none.
   [[nodiscard]] std::pair<std::string, std::shared_ptr<const Manifest>> manifest_of(const Lane& lane);
@@ -109,7 +118,14 @@ class Registry {
   [[nodiscard]] const std::map<std::string, std::shared_ptr<const Manifest>>& manifests() const { return manifests_; }
 
  private:
+  /// Of a namespace: how many workers serve which manifest.
+  using Serving = std::map<std::string, std::size_t, std::less<>>;
+
   [[nodiscard]] std::optional<Rejection> no_room_for(const Announcement& announcement) const;
+  [[nodiscard]] std::optional<Rejection> no_room_for_manifest(const Announcement& announcement) const;
+  [[nodiscard]] std::size_t bytes_of(const std::string& hash) const;  // 0: it is not known
+  void serves_no_more(const Announcement& announcement);
+  std::vector<std::string> forget_manifests(const std::string& ns);
   void index();
 
   WorkerLimits limits_;
@@ -119,6 +135,10 @@ class Registry {
   std::map<std::string, std::shared_ptr<const Manifest>> manifests_;
   std::map<std::string, std::string, std::less<>> latest_;   // namespace -> hash that was learnt last
   std::map<std::string, std::string, std::less<>> present_;  // namespace -> hash of most that are there; as lanes_
+  ManifestLimits manifest_limits_;
+  std::map<std::string, Serving, std::less<>> serving_;        // by namespace
+  std::map<std::string, std::vector<std::string>> learnt_;     // by namespace: hashes, the newest last
+  std::map<std::string, std::size_t, std::less<>> in_memory_;  // bytes of each manifest
 };
 
 /// Why a manifest cannot be used, none when it can: names, parents, cycles, bounds, hash.

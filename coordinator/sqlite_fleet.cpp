@@ -180,6 +180,11 @@ Result<void> SqliteStore::put_manifest(const ManifestRow& manifest) {
   return status();
 }
 
+Result<void> SqliteStore::drop_manifest(std::string_view hash) {
+  write(sql::drop_manifest, hash);
+  return status();
+}
+
 Result<std::vector<ManifestRow>> SqliteStore::manifests() {
   auto rows = select(sql::select_manifests);
   std::vector<ManifestRow> found;

@@ -128,6 +128,7 @@ class SqliteStore final : public Store {
   Result<void> prune_runs(std::size_t keep) override;
   Result<void> put_manifest(const ManifestRow& manifest) override;
   Result<std::vector<ManifestRow>> manifests() override;
+  Result<void> drop_manifest(std::string_view hash) override;
 
   Result<std::optional<std::string>> meta(std::string_view key) override;
   Result<void> set_meta(std::string_view key, std::string_view value) override;

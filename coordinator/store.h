@@ -349,6 +349,8 @@ class Store {
   /// Small named values (`prefix`, ...).
   virtual Result<std::optional<std::string>> meta(std::string_view key) = 0;
   virtual Result<void> set_meta(std::string_view key, std::string_view value) = 0;
+
+  virtual Result<void> drop_manifest(std::string_view hash) = 0;  // nothing where there is none
 };
 
 }  // namespace muster

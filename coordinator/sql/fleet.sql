@@ -118,5 +118,8 @@ AND state NOT IN ('queued', 'running');
 -- name: put_manifest
 INSERT INTO manifests (hash, encoded, first_seen) VALUES (?1, ?2, ?3) ON CONFLICT (hash) DO NOTHING;
 
+-- name: drop_manifest
+DELETE FROM manifests WHERE hash = ?1;
+
 -- name: select_manifests
 SELECT hash, encoded, first_seen FROM manifests ORDER BY first_seen, rowid;

@@ -141,6 +141,7 @@ class FailingStore final : public Store {
   Result<std::vector<RunRow>> unfinished_runs() override { return store_->unfinished_runs(); }
   Result<void> put_manifest(const ManifestRow& manifest) override { return write(store_->put_manifest(manifest)); }
   Result<std::vector<ManifestRow>> manifests() override { return store_->manifests(); }
+  Result<void> drop_manifest(std::string_view hash) override { return write(store_->drop_manifest(hash)); }
   Result<std::optional<std::string>> meta(std::string_view key) override { return store_->meta(key); }
   Result<void> set_meta(std::string_view key, std::string_view value) override {
     return write(store_->set_meta(key, value));

@@ -433,6 +433,37 @@ TEST_CASE_METHOD(AdmissionFixture, "a manifest in parts may take the place of on
   CHECK(worker.accepted());
 }
 
+TEST_CASE_METHOD(AdmissionFixture, "of manifests that nobody serves any more the newest are kept, also over restarts") {
+  start();
+  add_worker("w1");
+  settle();
+  const auto serve = [&](int version) {
+    auto other = manifest;
+    other.version = std::to_string(version) + ".0.0";
+    auto& worker = add_worker("x" + std::to_string(version), other);
+    settle();
+    CHECK(worker.accepted());
+    api("workers-drain", {{"id", "x" + std::to_string(version)}});
+    advance(Millis(1500));
+    remove_worker("x" + std::to_string(version));
+    advance(Millis(4000));
+  };
+  for (int i = 2; i < 22; ++i) serve(i);
+  const auto kept = [&] {
+    std::vector<std::string> versions;
+    for (const auto& row : store->manifests().value()) versions.push_back(row.manifest.version);
+    return versions;
+  };
+  REQUIRE(kept().size() == 1 + 1 + 16);  // that which is served, the newest, and others
+  CHECK(kept().front() == "1.0.0");
+  CHECK(kept().back() == "21.0.0");
+  CHECK(worker_states() == Json{{"w1", "active"}});
+  restart();
+  CHECK(worker_states() == Json{{"w1", "active"}});
+  CHECK(kept().size() == 1 + 16);  // nobody had announced itself when they were looked at
+  CHECK(kept().back() == "1.0.0");
+}
+
 TEST_CASE_METHOD(AdmissionFixture, "a manifest that comes late lets nobody in who could not come by then") {
   start();
   auto& late = add_silent_worker("w1");

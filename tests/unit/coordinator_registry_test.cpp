@@ -47,11 +47,12 @@ struct Fleet {
     if (rejection) CHECK_FALSE(rejection->message.empty());
     return rejection ? rejection->code : "";
   }
-  void learn(const std::string& hash, const std::string& ns = "NS") {
+  std::vector<std::string> learn(const std::string& hash, const std::string& ns = "NS", std::size_t bytes = 0) {
     Manifest manifest;
     manifest.ns = ns;
     manifest.version = hash;
-    registry.learn(hash, std::make_shared<const Manifest>(std::move(manifest)));
+    manifest.description = std::string(bytes, 'x');
+    return registry.learn(hash, std::make_shared<const Manifest>(std::move(manifest)));
   }
 };
 
@@ -342,6 +343,78 @@ TEST_CASE_METHOD(Fleet, "the manifest learnt last is known without any worker") 
   CHECK(registry.latest_manifest("OTHER").first == "o1");
   CHECK(registry.manifest("m1")->version == "m1");
   CHECK(registry.manifest("m3") == nullptr);
+}
+
+TEST_CASE_METHOD(Fleet, "of manifests that nobody serves the newest are kept, and that which was learnt last") {
+  using Hashes = std::vector<std::string>;
+  registry = Registry({}, {.others = 2, .other_bytes = 100'000});
+  for (const auto* hash : {"m1", "m2", "m3"}) CHECK(learn(hash).empty());
+  CHECK(learn("o1", "OTHER").empty());
+  join("w1", "m1");
+  CHECK(learn("m4").empty());
+  CHECK(learn("m5") == Hashes{"m2"});
+  CHECK(registry.manifest("m2") == nullptr);
+  CHECK(registry.manifest("m1") != nullptr);
+  CHECK(registry.latest_manifest("NS").first == "m1");
+
+  SECTION("a lost worker may come back, and serve what it served") {
+    clock.advance(kLostAfter + Millis(1));
+    expire();
+    CHECK(learn("m6") == Hashes{"m3"});
+    CHECK(registry.latest_manifest("NS").first == "m6");
+    clock.advance(kForgetAfter);
+    expire();
+    CHECK(learn("m7") == Hashes{"m4", "m1"});
+  }
+  SECTION("a worker that has left, or serves another one, serves it no more") {
+    if (GENERATE(false, true)) {
+      join("w1", "m5");
+    } else {
+      beat("w1", 2, true);
+      GENERATE(false, true) ? static_cast<void>(registry.gone(WorkerId("w1"))) : clock.advance(kLostAfter + Millis(1));
+      expire();
+    }
+    CHECK(learn("m6").back() == "m1");
+  }
+  SECTION("large ones are fewer") {
+    CHECK(learn("m6", "NS", 200'000) == Hashes{"m3"});
+    CHECK(registry.manifest("m6") != nullptr);
+    CHECK(learn("m7") == Hashes{"m6"});
+  }
+  CHECK(registry.manifest("o1") != nullptr);
+}
+
+TEST_CASE_METHOD(Fleet, "too many manifests of one namespace keep no others out, and none for good") {
+  registry = Registry({}, {.served = 2});
+  join("w1", "m1");
+  join("w2", "m2");
+  CHECK(rejected(announcement("w3", "m1")).empty());
+  const auto refused = registry.judge(announcement("w3", "m3"), fleet);
+  REQUIRE(refused);
+  CHECK(refused->code == "LIMIT");
+  CHECK_FALSE(refused->final);
+  CHECK(refused->message ==
+        "the workers of NS serve 2 different manifests already, as many as may be: start workers of one version and "
+        "configuration of the plugin");
+  auto other = announcement("x1", "m3");
+  other.ns = "OTHER";
+  CHECK(rejected(other).empty());
+  join("w1", "m2");
+  CHECK(rejected(announcement("w3", "m3")).empty());
+}
+
+TEST_CASE_METHOD(Fleet, "manifests that are served have a bound in bytes") {
+  registry = Registry({}, {.served_bytes = 100'000});
+  learn("m1", "NS", 60'000);
+  learn("m2", "NS", 60'000);
+  CHECK(rejected(announcement("w1", "m1")).empty());
+  join("w1", "m1");
+  CHECK(rejected(announcement("w2", "m1")).empty());
+  const auto refused = registry.judge(announcement("w2", "m2"), fleet);
+  REQUIRE(refused);
+  CHECK(refused->code == "LIMIT");
+  CHECK_FALSE(refused->final);
+  CHECK(rejected(announcement("w2", "m3")).empty());  // nobody knows how large it is
 }
 
 TEST_CASE_METHOD(Fleet, "the manifest of a namespace is that of most who are there, as they come, change and go") {

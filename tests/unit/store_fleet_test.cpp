@@ -272,6 +272,20 @@ TEST_CASE_METHOD(StoreFixture, "manifests come oldest first; one that is known i
   CHECK(rows[1].hash == "hash1");
 }
 
+TEST_CASE_METHOD(StoreFixture, "a manifest that is dropped is gone for good, or comes again as the newest") {
+  const Manifest manifest{.plugin = "postgres", .ns = "PG", .version = "1.0.0"};
+  store().put_manifest({"hash1", manifest, at(1)}).value();
+  store().put_manifest({"hash2", manifest, at(2)}).value();
+  store().drop_manifest("hash1").value();
+  store().drop_manifest("hash3").value();
+  store().commit().value();
+  reopen();
+  REQUIRE(store().manifests().value().size() == 1);
+  CHECK(store().manifests().value()[0].hash == "hash2");
+  store().put_manifest({"hash1", manifest, at(3)}).value();
+  CHECK(store().manifests().value().back().hash == "hash1");
+}
+
 TEST_CASE_METHOD(StoreFixture, "what was seen of writes that were taken back is another state") {
   store().set_meta("prefix", "muster").value();
   const auto state = store().state();
