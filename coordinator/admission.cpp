@@ -15,11 +15,24 @@ constexpr Millis kAskAgain{1000};
 constexpr Millis kGiveUpAfter{60'000};  // of a manifest that nobody sends
 constexpr std::size_t kMaxFetches = 256;
 constexpr std::size_t kMaxAsked = 16;                 // of those that wait for one manifest, at a time
-constexpr std::size_t kMaxWaiting = 4096;             // for one manifest; more of them announce themselves again
 constexpr std::size_t kMaxPartBytes = 128ULL << 20U;  // of all manifests that are being put together
 constexpr std::size_t kMaxRemembered = 4096;
+// Of a namespace, whatever manifests it waits for: its key keeps nobody else out. More of them announce themselves
+// again.
+constexpr std::size_t kMaxWaiting = 4096;
+constexpr std::size_t kMaxWaitingBytes = 8ULL << 20U;
+constexpr std::size_t kMaxAllWaiting = 20'000;
+constexpr std::size_t kMaxAllWaitingBytes = 64ULL << 20U;
 
 }  // namespace
+
+std::size_t Admission::Waiting::bytes() const {
+  const auto& a = announcement;
+  auto sum = sizeof(*this) + reply.size() + a.worker.value.size() + a.ns.size() + a.pool.size() + a.plugin.size() +
+             a.version.size() + a.manifest.size() + a.host.size() + a.fleet.value.size();
+  for (const auto& feature : a.features) sum += sizeof(feature) + feature.size();
+  return sum;
+}
 
 void Admission::load() {
   for (auto& row : must(store_.manifests())) learn(row.hash, std::move(row.manifest));
@@ -47,18 +60,63 @@ bool Admission::on_announcement(const Announcement& announcement, const std::str
     accept(announcement, reply, now, effects);
     return true;
   }
-  if (!fetches_.contains(announcement.manifest)) {
-    std::erase_if(fetches_, [&](const auto& entry) { return now - entry.second.asked_at > kGiveUpAfter; });
-    if (fetches_.size() >= kMaxFetches) {
-      fetches_.erase(std::ranges::min_element(fetches_, {}, [](const auto& entry) { return entry.second.asked_at; }));
-    }
-  }
-  auto& fetch = fetches_[announcement.manifest];
-  if (fetch.waiting.size() >= kMaxWaiting && !fetch.waiting.contains(announcement.worker)) return false;
-  auto& waits = fetch.waiting[announcement.worker] = {announcement, reply};
-  waits.announcement.running.clear();  // heartbeats say it
+  expire(now);
+  if (!wait(announcement, reply)) return false;
+  auto& fetch = fetches_.at(announcement.manifest);
   if (fetch.asked.empty() || now - fetch.asked_at >= kAskAgain) ask(announcement.manifest, fetch, now, effects);
   return false;
+}
+
+bool Admission::wait(const Announcement& announcement, const std::string& reply) {
+  Waiting waiting{announcement, reply};
+  waiting.announcement.running.clear();  // heartbeats say it
+  const auto& ns = announcement.ns;
+  const auto fetch = fetches_.find(announcement.manifest);
+  const Waiting* before = nullptr;  // what it said last
+  if (fetch != fetches_.end()) {
+    const auto it = fetch->second.waiting.find(announcement.worker);
+    if (it != fetch->second.waiting.end()) before = &it->second;
+  }
+  const bool again = before != nullptr && before->announcement.ns == ns;
+  const auto full = [&](const Queue& queue, std::size_t most, std::size_t most_bytes) {
+    return queue.workers + (again ? 0 : 1) > most ||
+           queue.bytes + waiting.bytes() - (again ? before->bytes() : 0) > most_bytes;
+  };
+  const auto queue = queues_.find(ns);
+  if (full(queue == queues_.end() ? Queue() : queue->second, kMaxWaiting, kMaxWaitingBytes) ||
+      full(all_waiting_, kMaxAllWaiting, kMaxAllWaitingBytes)) {
+    return false;
+  }
+  if (before != nullptr) waits_no_more(*before);
+  if (fetch == fetches_.end() && fetches_.size() >= kMaxFetches) {
+    give_up(std::ranges::min_element(fetches_, {}, [](const auto& entry) { return entry.second.asked_at; }));
+  }
+  for (auto* each : {&queues_[ns], &all_waiting_}) {
+    ++each->workers;
+    each->bytes += waiting.bytes();
+  }
+  fetches_[announcement.manifest].waiting[announcement.worker] = std::move(waiting);
+  return true;
+}
+
+void Admission::waits_no_more(const Waiting& waiting) {
+  const auto queue = queues_.find(waiting.announcement.ns);
+  for (auto* each : {&queue->second, &all_waiting_}) {
+    --each->workers;
+    each->bytes -= waiting.bytes();
+  }
+  if (queue->second.workers == 0) queues_.erase(queue);
+}
+
+Admission::Fetches::iterator Admission::give_up(Fetches::iterator fetch) {
+  for (const auto& [worker, waiting] : fetch->second.waiting) waits_no_more(waiting);
+  return fetches_.erase(fetch);
+}
+
+void Admission::expire(TimePoint now) {
+  for (auto it = fetches_.begin(); it != fetches_.end();) {
+    it = now - it->second.asked_at > kGiveUpAfter ? give_up(it) : std::next(it);
+  }
 }
 
 /// One after the other: who announces the hash of somebody else's manifest keeps nobody out.
@@ -121,14 +179,15 @@ void Admission::on_manifest(const std::string& hash, const WorkerId& from, const
   auto& fetch = fetches_.at(hash);
   if (sha256_hex(encoded) != hash) {  // of the others nothing is known
     const auto liar = fetch.waiting.extract(from);
+    waits_no_more(liar.mapped());
     reject(liar.mapped().announcement, liar.mapped().reply,
            {"MANIFEST", "the manifest's SHA-256 is not the hash that was announced", true}, effects);
     std::erase_if(fetch.asked, [&](const Asked& asked) { return asked.worker == from; });
     fetch.waiting.empty() ? static_cast<void>(fetches_.erase(hash)) : ask(hash, fetch, now, effects);
     return;
   }
-  const auto waiting = std::move(fetch.waiting);
-  fetches_.erase(hash);
+  const auto waiting = fetch.waiting;
+  give_up(fetches_.find(hash));
   auto manifest = decode<Manifest>(encoded);
   std::optional<std::string> fault;
   if (!manifest) {

@@ -39,11 +39,14 @@ class Admission {
   bool on_announcement(const Announcement& announcement, const std::string& reply, TimePoint now, Effects& effects);
   /// Whether the reply's token is one of ours: a manifest, or a part of one.
   bool on_reply(const JobReply& reply, TimePoint now, Effects& effects);
+  /// Gives up manifests that nobody sends. Who still waits for one announces itself again.
+  void expire(TimePoint now);
 
  private:
   struct Waiting {
     Announcement announcement;
     std::string reply;
+    [[nodiscard]] std::size_t bytes() const;
   };
   /// Who is asked again is asked with the same token: on a slow link each answer comes after the next question.
   struct Asked {
@@ -56,7 +59,17 @@ class Admission {
     TimePoint asked_at;
     std::map<WorkerId, Waiting> waiting;
   };
+  using Fetches = std::map<std::string, Fetch>;  // by hash
+  /// What waits, whatever it waits for.
+  struct Queue {
+    std::size_t workers = 0;
+    std::size_t bytes = 0;
+  };
 
+  /// Takes it in among those that wait for its manifest; false: there is no room.
+  bool wait(const Announcement& announcement, const std::string& reply);
+  void waits_no_more(const Waiting& waiting);
+  Fetches::iterator give_up(Fetches::iterator fetch);
   void ask(const std::string& hash, Fetch& fetch, TimePoint now, Effects& effects);
   /// The manifest that an answer is, or that it completes.
   std::optional<Bytes> manifest_in(const JobReply& reply, Asked& asked);
@@ -75,7 +88,9 @@ class Admission {
   Random& random_;
   const Clock& clock_;
   spdlog::logger& log_;
-  std::map<std::string, Fetch> fetches_;          // by hash
+  Fetches fetches_;
+  std::map<std::string, Queue, std::less<>> queues_;  // by namespace
+  Queue all_waiting_;
   std::map<WorkerId, Rejection> last_rejection_;  // an event only when it is news; bounded
 };
 

@@ -245,6 +245,7 @@ void Coordinator::decide(TimePoint now, Dispatcher::Lateness lateness) {
     next_expiry_ = now + kExpiryEvery;
     const auto gone = lateness == kJudge ? core_->registry.expire(now) : std::vector<Registry::Departure>();
     for (const auto& departure : gone) report_departure(departure, now);
+    core_->admission.expire(now);
   }
   // What ended makes room for what comes next, and that goes out with the same write.
   auto outcomes = core_->dispatcher.take_outcomes();

@@ -187,6 +187,42 @@ TEST_CASE_METHOD(HostileFixture, "what speaks for another namespace than that of
   CHECK(malformed() >= before + 5);
 }
 
+TEST_CASE_METHOD(HostileFixture,
+                 "announcements whose manifest does not come are bounded, and keep no other namespace out") {
+  start();
+  auto lie = FakeWorker(broker, clock, "x", manifest, system).announcement;
+  const auto announce = [&](int id) {
+    lie.worker = WorkerId("x" + std::to_string(id));
+    send(Subjects().announce("NS"), encode(lie), user->inbox() + ".announced");
+    if (id % 500 == 0) settle();
+  };
+  SECTION("in number") {
+    for (int i = 0; i < 5000; ++i) {
+      lie.manifest = "nowhere" + std::to_string(i % 2);
+      announce(i);
+    }
+  }
+  SECTION("in bytes") {
+    lie.manifest = "nowhere";
+    for (int i = 0; i < 1000; ++i) announce(i);
+    lie.features = std::vector<std::string>(64, std::string(256, 'x'));
+    for (int i = 0; i < 1000; ++i) announce(i);  // the same ones, with more to say
+    lie.features.clear();
+    for (int i = 1000; i < 2000; ++i) announce(i);  // what is left is for small ones
+  }
+  settle();
+  auto& honest = add_worker("w1");
+  auto& other = add_worker("w2", test::make_manifest({{"OTHER::Thing", ""}}, "OTHER"));
+  settle();
+  CHECK_FALSE(honest.accepted());
+  CHECK(honest.controls.empty());
+  CHECK(other.accepted());
+  advance(Millis(61'000));  // no other manifest is announced meanwhile
+  honest.announce();
+  settle();
+  CHECK(honest.accepted());
+}
+
 TEST_CASE_METHOD(HostileFixture, "a heartbeat says as much as the protocol allows") {
   start_discovered();
   Heartbeat beat;
