@@ -1,11 +1,13 @@
 #include "coordinator/admission.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
 #include "coordinator/must.h"
 #include "schema/codec.h"
+#include "schema/utf8.h"
 #include "worker_sdk/bus/digest.h"
 
 namespace muster {
@@ -17,6 +19,10 @@ constexpr std::size_t kMaxFetches = 256;
 constexpr std::size_t kMaxAsked = 16;                 // of those that wait for one manifest, at a time
 constexpr std::size_t kMaxPartBytes = 128ULL << 20U;  // of all manifests that are being put together
 constexpr std::size_t kMaxRemembered = 4096;
+constexpr int kToldAtOnce = 60;  // rejections of a namespace, and then one in so long:
+constexpr Millis kTellEvery{1000};
+constexpr std::size_t kMaxTold = 1024;        // namespaces
+constexpr std::size_t kMaxFaultBytes = 1024;  // of what is wrong with a manifest, which may quote it
 // Of a namespace, whatever manifests it waits for: its key keeps nobody else out. More of them announce themselves
 // again.
 constexpr std::size_t kMaxWaiting = 4096;
@@ -49,12 +55,12 @@ void Admission::learn(const std::string& hash, Manifest manifest) {
 bool Admission::on_announcement(const Announcement& announcement, const std::string& reply, TimePoint now,
                                 Effects& effects) {
   if (auto rejection = registry_.judge(announcement, store_.fleet())) {
-    reject(announcement, reply, *rejection, effects);
+    reject(announcement, reply, *rejection, now, effects);
     return false;
   }
   if (const auto manifest = registry_.manifest(announcement.manifest)) {
     if (manifest->ns != announcement.ns) {
-      reject(announcement, reply, {"MANIFEST", "the manifest is of namespace " + manifest->ns, true}, effects);
+      reject(announcement, reply, {"MANIFEST", "the manifest is of namespace " + manifest->ns, true}, now, effects);
       return false;
     }
     accept(announcement, reply, now, effects);
@@ -181,7 +187,7 @@ void Admission::on_manifest(const std::string& hash, const WorkerId& from, const
     const auto liar = fetch.waiting.extract(from);
     waits_no_more(liar.mapped());
     reject(liar.mapped().announcement, liar.mapped().reply,
-           {"MANIFEST", "the manifest's SHA-256 is not the hash that was announced", true}, effects);
+           {"MANIFEST", "the manifest's SHA-256 is not the hash that was announced", true}, now, effects);
     std::erase_if(fetch.asked, [&](const Asked& asked) { return asked.worker == from; });
     fetch.waiting.empty() ? static_cast<void>(fetches_.erase(hash)) : ask(hash, fetch, now, effects);
     return;
@@ -195,6 +201,7 @@ void Admission::on_manifest(const std::string& hash, const WorkerId& from, const
   } else {
     fault = manifest_fault(*manifest, manifest->ns);
   }
+  if (fault) fault = std::string(utf8_prefix(*fault, kMaxFaultBytes));
   const auto ns = manifest ? manifest->ns : std::string();
   const bool theirs = std::ranges::any_of(waiting, [&](const auto& one) { return one.second.announcement.ns == ns; });
   if (!fault && theirs) {
@@ -203,11 +210,11 @@ void Admission::on_manifest(const std::string& hash, const WorkerId& from, const
   }
   for (const auto& [worker, one] : waiting) {
     if (fault) {
-      reject(one.announcement, one.reply, {"MANIFEST", *fault, true}, effects);
+      reject(one.announcement, one.reply, {"MANIFEST", *fault, true}, now, effects);
     } else if (ns != one.announcement.ns) {
-      reject(one.announcement, one.reply, {"MANIFEST", "the manifest is of namespace " + ns, true}, effects);
+      reject(one.announcement, one.reply, {"MANIFEST", "the manifest is of namespace " + ns, true}, now, effects);
     } else if (const auto rejection = registry_.judge(one.announcement, store_.fleet())) {  // others came meanwhile
-      reject(one.announcement, one.reply, *rejection, effects);
+      reject(one.announcement, one.reply, *rejection, now, effects);
     } else {
       accept(one.announcement, one.reply, now, effects);
     }
@@ -235,24 +242,41 @@ void Admission::accept(const Announcement& announcement, const std::string& repl
   answer(reply, std::nullopt, effects);
 }
 
-void Admission::reject(const Announcement& announcement, const std::string& reply, const Rejection& why,
+void Admission::reject(const Announcement& announcement, const std::string& reply, const Rejection& why, TimePoint now,
                        Effects& effects) {
-  if (last_rejection_.size() >= kMaxRemembered) last_rejection_.clear();
-  auto& last = last_rejection_[announcement.worker];
-  if (last != why) {
-    last = why;
-    log_.warn("worker={} rejected code={} {}", announcement.worker.value, why.code, why.message);
-    const bool named = valid_namespace(announcement.ns);
-    events_.emit(named ? announcement.ns : "", "worker.rejected", announcement.worker.value,
-                 JsonObject()
-                     .text("worker", announcement.worker.value)
-                     .text("plugin", announcement.plugin)
-                     .text("host", announcement.host)
-                     .text("code", why.code)
-                     .text("message", why.message)
-                     .take());
-  }
+  const auto last = last_rejection_.find(announcement.worker);
+  if (last == last_rejection_.end() || last->second != why) tell(announcement, why, now);
   answer(reply, why, effects);
+}
+
+/// One key makes as many rejections as it likes, and the events of all share one log.
+void Admission::tell(const Announcement& announcement, const Rejection& why, TimePoint now) {
+  const auto ns = valid_namespace(announcement.ns) ? announcement.ns : std::string();
+  if (told_.size() >= kMaxTold && !told_.contains(ns)) {
+    std::erase_if(told_, [&](const auto& entry) { return entry.second.paid <= now; });
+  }
+  auto& told = told_[told_.size() < kMaxTold || told_.contains(ns) ? ns : std::string()];
+  told.paid = std::max(told.paid, now);
+  if (told.paid - now > (kToldAtOnce - 1) * kTellEvery) {
+    ++told.left_out;
+    ++left_out_;
+    return;
+  }
+  told.paid += kTellEvery;
+  if (last_rejection_.size() >= kMaxRemembered) last_rejection_.clear();
+  last_rejection_[announcement.worker] = why;
+  log_.warn("worker={} rejected code={} {}", announcement.worker.value, why.code, why.message);
+  auto data = JsonObject()
+                  .text("worker", announcement.worker.value)
+                  .text("plugin", announcement.plugin)
+                  .text("host", announcement.host)
+                  .text("code", why.code)
+                  .text("message", why.message);
+  if (const auto left_out = std::exchange(told.left_out, 0); left_out > 0) {
+    log_.warn("namespace={} left_out={}: so many others were rejected since the last that was told", ns, left_out);
+    data.number("left_out", left_out);
+  }
+  events_.emit(ns, "worker.rejected", announcement.worker.value, data.take());
 }
 
 void Admission::answer(const std::string& reply, std::optional<Rejection> rejected, Effects& effects) const {

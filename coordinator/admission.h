@@ -23,7 +23,7 @@ namespace muster {
 class Admission {
  public:
   Admission(const Subjects& subjects, CoordinatorId self, Store& store, Registry& registry, EventLog& events,
-            Random& random, const Clock& clock, spdlog::logger& log)
+            Random& random, const Clock& clock, spdlog::logger& log, std::uint64_t& left_out)
       : subjects_(subjects),
         self_(std::move(self)),
         store_(store),
@@ -31,7 +31,8 @@ class Admission {
         events_(events),
         random_(random),
         clock_(clock),
-        log_(log) {}
+        log_(log),
+        left_out_(left_out) {}
 
   /// Manifests of former times.
   void load();
@@ -77,7 +78,9 @@ class Admission {
   void on_manifest(const std::string& hash, const WorkerId& from, const Bytes& encoded, TimePoint now,
                    Effects& effects);
   void accept(const Announcement& announcement, const std::string& reply, TimePoint now, Effects& effects);
-  void reject(const Announcement& announcement, const std::string& reply, const Rejection& why, Effects& effects);
+  void reject(const Announcement& announcement, const std::string& reply, const Rejection& why, TimePoint now,
+              Effects& effects);
+  void tell(const Announcement& announcement, const Rejection& why, TimePoint now);
   void answer(const std::string& reply, std::optional<Rejection> rejected, Effects& effects) const;
 
   const Subjects& subjects_;
@@ -88,10 +91,18 @@ class Admission {
   Random& random_;
   const Clock& clock_;
   spdlog::logger& log_;
+  std::uint64_t& left_out_;  // rejections that were not told
   Fetches fetches_;
   std::map<std::string, Queue, std::less<>> queues_;  // by namespace
   Queue all_waiting_;
-  std::map<WorkerId, Rejection> last_rejection_;  // an event only when it is news; bounded
+  /// Of a namespace: when all that was told is paid for, a second each, and how many were left out since.
+  struct Told {
+    TimePoint paid;
+    std::uint64_t left_out = 0;
+  };
+
+  std::map<WorkerId, Rejection> last_rejection_;   // an event only when it is news; bounded
+  std::map<std::string, Told, std::less<>> told_;  // by namespace, empty for what is none; bounded
 };
 
 }  // namespace muster

@@ -59,7 +59,8 @@ struct Coordinator::Core {
   Core(Coordinator& c)
       : events(c.store_, c.clock_),
         dispatcher(c.config_, c.subjects_, c.store_.fleet(), c.status_.id, registry, limiter, c.random_),
-        admission(c.subjects_, c.status_.id, c.store_, registry, events, c.random_, c.clock_, *c.log_),
+        admission(c.subjects_, c.status_.id, c.store_, registry, events, c.random_, c.clock_, *c.log_,
+                  c.status_.rejections_left_out),
         publisher(c.config_, c.subjects_, c.store_, events, c.bus_.inbox(), *c.log_),
         drift(c.store_, registry, events),
         discovery({c.config_, c.store_, registry, dispatcher, limiter, events, writes, drift, c.clock_, *c.log_},

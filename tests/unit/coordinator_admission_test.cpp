@@ -271,20 +271,21 @@ TEST_CASE_METHOD(AdmissionFixture, "the last rejections of some thousand workers
   start();
   auto& worker = add_silent_worker("w1");
   worker.announcement.slots = 0;
-  const auto announce = [&](const std::string& id) {
+  const auto announce = [&](const std::string& id, const std::string& ns) {
     worker.announcement.worker = WorkerId(id);
+    worker.announcement.ns = ns;
     worker.announce();
   };
-  announce("first");
+  announce("first", "NS");
   settle();
-  for (int i = 0; i < 5000; ++i) {
-    announce("w" + std::to_string(i));
+  for (int i = 0; i < 5000; ++i) {  // no more of a namespace than are told
+    announce("w" + std::to_string(i), "NS" + std::to_string(i / 50));
     if (i % 500 == 0) advance(Millis(100));
   }
   advance(Millis(500));
-  events();
-  announce("first");
-  announce("w4999");
+  CHECK(events("worker.rejected").size() == 5001);
+  announce("first", "NS");
+  announce("w4999", "NS99");
   advance(Millis(500));
   const auto told = events("worker.rejected");
   REQUIRE(told.size() == 1);

@@ -223,6 +223,59 @@ TEST_CASE_METHOD(HostileFixture,
   CHECK(honest.accepted());
 }
 
+TEST_CASE_METHOD(HostileFixture, "of very many rejections some are told, and how many are not") {
+  start();
+  advance(Millis(500));
+  events();
+  auto lie = FakeWorker(broker, clock, "x", manifest, system).announcement;
+  lie.protocol = 77;
+  const auto announce = [&](const std::string& id, const std::string& ns = "NS") {
+    lie.worker = WorkerId(id);
+    lie.ns = ns;
+    send(Subjects().announce(ns), encode(lie), user->inbox() + ".announced");
+  };
+  const auto told = [&] {
+    settle();
+    advance(Millis(300));
+    return events("worker.rejected");
+  };
+  for (int i = 0; i < 500; ++i) announce("x" + std::to_string(i));
+  announce("o1", "OTHER");
+  const auto first = told();
+  REQUIRE(first.size() == 61);
+  for (const auto& event : first) CHECK_FALSE(event["data"].contains("left_out"));
+  CHECK(first.back()["subject"] == "o1");
+  CHECK(api("status")["rejections_left_out"] == 440);
+
+  announce("x0");  // which has been told
+  CHECK(told().empty());
+  advance(Millis(1000));
+  announce("x499");
+  announce("x498");
+  const auto next = told();
+  REQUIRE(next.size() == 1);
+  CHECK(next[0]["subject"] == "x499");
+  CHECK(next[0]["data"]["left_out"] == 440);
+  CHECK(api("status")["rejections_left_out"] == 441);
+
+  advance(Millis(60'000));
+  for (int i = 100; i < 200; ++i) announce("x" + std::to_string(i));
+  const auto later = told();
+  REQUIRE(later.size() == 60);
+  CHECK(later[0]["data"]["left_out"] == 1);
+  CHECK_FALSE(later[1]["data"].contains("left_out"));
+}
+
+TEST_CASE_METHOD(HostileFixture, "a fault of a manifest is told in a thousand bytes, whatever it quotes") {
+  start();
+  auto& worker = add_worker("w1", test::make_manifest({{std::string(500'000, 'x'), ""}}));
+  settle();
+  REQUIRE(worker.answers.size() == 1);
+  REQUIRE(worker.answers[0].rejected);
+  CHECK(worker.answers[0].rejected->code == "MANIFEST");
+  CHECK(worker.answers[0].rejected->message.size() <= 1024);
+}
+
 TEST_CASE_METHOD(HostileFixture, "a heartbeat says as much as the protocol allows") {
   start_discovered();
   Heartbeat beat;
