@@ -102,7 +102,8 @@ Registry::Change Registry::accept(const Announcement& announcement, TimePoint no
   auto& worker = it->second;
   const bool was_lost = !added && worker.state == WorkerState::kLost;
   auto said = announcement;
-  said.running.clear();  // heartbeats say it
+  said.running.clear();   // heartbeats say it
+  said.features.clear();  // none is known here; of 10,000 workers they take hundreds of megabytes
   const bool news = added || was_lost || worker.announcement != said;
   if (!added) serves_no_more(worker.announcement);
   ++serving_[said.ns][said.manifest];

@@ -155,6 +155,16 @@ TEST_CASE_METHOD(Fleet, "an accepted worker is there with all it said") {
   CHECK_FALSE(registry.serves({"NS", "other"}, ""));
 }
 
+TEST_CASE_METHOD(Fleet, "features that nobody knows here are not kept") {
+  auto wordy = announcement("w1");
+  wordy.features = {"feature"};
+  registry.accept(wordy, clock.now(), clock.wall());
+  const auto before = registry.changes();
+  CHECK(worker("w1").announcement == announcement("w1"));
+  registry.accept(wordy, clock.now(), clock.wall());
+  CHECK(registry.changes() == before);
+}
+
 TEST_CASE_METHOD(Fleet, "an announcement that says nothing new changes nothing") {
   join("w1");
   const auto before = registry.changes();
