@@ -405,7 +405,12 @@ class Planner {
         result_.unchecked.push_back({declaration_.stack, resource.name, pointer, "its value is not known yet"});
       }
     }
-    for (const auto& fault : rules.schema->faults(declared, unasked)) {
+    const auto faults = rules.schema->faults(declared, unasked);
+    if (!faults) {
+      result_.unchecked.push_back({declaration_.stack, resource.name, {}, faults.error().message});
+      return;
+    }
+    for (const auto& fault : *faults) {
       mistake(resource.name, (fault.pointer.empty() ? "" : fault.pointer + ": ") + fault.message, fault.pointer);
     }
   }

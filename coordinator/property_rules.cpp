@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "coordinator/canonical.h"
-#include "coordinator/schema_guard.h"
+#include "coordinator/schema_graph.h"
 
 namespace muster {
 namespace {

@@ -10,6 +10,8 @@
 
 namespace muster {
 
+class CheckBudget;
+
 /// A place in a document that a JSON Schema does not allow.
 struct SchemaFault {
   std::string pointer;  // RFC 6901; empty: the document as a whole
@@ -27,13 +29,16 @@ class SchemaCheck {
   ~SchemaCheck();
 
   /// What stands at `unknown`, places like those of faults, is no fault, and neither is what may come of it.
-  [[nodiscard]] std::vector<SchemaFault> faults(const nlohmann::json& document,
-                                                const std::vector<std::string>& unknown = {}) const;
+  /// returns  the first of the faults, where there are many
+  /// errors   kTooLarge: the schema asks more of the document than there is time for; the next gets half of that time
+  [[nodiscard]] Result<std::vector<SchemaFault>> faults(const nlohmann::json& document,
+                                                        const std::vector<std::string>& unknown = {}) const;
 
  private:
   struct Compiled;
   [[nodiscard]] std::vector<SchemaFault> structure_faults(const nlohmann::json& document,
-                                                          const std::vector<std::string>& unknown) const;
+                                                          const std::vector<std::string>& unknown,
+                                                          CheckBudget& budget) const;
   explicit SchemaCheck(std::unique_ptr<Compiled> compiled);
   std::unique_ptr<Compiled> compiled_;
 };

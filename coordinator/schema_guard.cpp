@@ -9,10 +9,12 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "coordinator/schema_graph.h"
 #include "coordinator/suggestion.h"
 
 namespace muster {
@@ -21,6 +23,10 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kMaxSchemaDepth = 64;
+constexpr std::size_t kBytesOfStep = 16;
+constexpr std::size_t kStepsOfPattern = 64;  // at least, to read one
+constexpr std::size_t kStepsOfSchema = 32;   // that is made again with the texts that match
+const std::set<std::string> kSeen{"properties", "patternProperties", "additionalProperties", "items", "allOf"};
 const std::set<std::string> kHidden{"anyOf",        "oneOf",    "not",           "if",    "then",       "else",
                                     "dependencies", "contains", "propertyNames", "$defs", "definitions"};
 
@@ -29,44 +35,6 @@ const Json* member(const Json& object, const char* name) {
   return found == object.end() ? nullptr : &*found;
 }
 
-/// Looks for a way from a schema to itself that asks only about the same value.
-class LoopSearch {
- public:
-  explicit LoopSearch(const Json& root) : root_(root) {}
-
-  bool finds(const Json& node) {
-    if (!node.is_structured()) return false;
-    if (node.is_object() && loops(node)) return true;
-    return std::ranges::any_of(node, [&](const Json& inner) { return finds(inner); });
-  }
-
- private:
-  bool loops(const Json& schema) {
-    if (!schema.is_object()) return false;
-    const auto [it, fresh] = seen_.try_emplace(&schema, false);
-    if (!fresh) return !it->second;  // on the way that leads here
-    bool found = false;
-    if (const auto* ref = member(schema, "$ref")) {
-      const auto* meant = meant_by(root_, *ref);
-      found = meant != nullptr && loops(*meant);
-    }
-    for (const char* keyword : {"allOf", "anyOf", "oneOf", "dependencies"}) {
-      const auto* several = member(schema, keyword);
-      if (several == nullptr || !several->is_structured()) continue;
-      found = found || std::ranges::any_of(*several, [&](const Json& each) { return loops(each); });
-    }
-    for (const char* keyword : {"not", "if", "then", "else"}) {
-      const auto* one = member(schema, keyword);
-      found = found || (one != nullptr && loops(*one));
-    }
-    seen_[&schema] = true;
-    return found;
-  }
-
-  const Json& root_;
-  std::unordered_map<const Json*, bool> seen_;  // whether all that it leads to has been looked at
-};
-
 /// Takes out what is unbounded. What it allows afterwards is what it allowed, and more.
 class Loosening {
  public:
@@ -74,26 +42,11 @@ class Loosening {
   explicit Loosening(const Json& original) : original_(original) {}
 
   void drop(Json& schema) {
-    if (!schema.is_object()) return;
-    for (const char* keyword : {"pattern", "format", "uniqueItems"}) schema.erase(keyword);
-    if (const auto* step = member(schema, "multipleOf"); step != nullptr && !is_step(*step)) schema.erase("multipleOf");
-    if (schema.erase("patternProperties") > 0) schema.erase("additionalProperties");
-    // Where these allow more, the whole would allow less.
-    if (const auto* no = member(schema, "not"); no != nullptr && is_loosened(*no)) schema.erase("not");
-    if (const auto* condition = member(schema, "if"); condition != nullptr && is_loosened(*condition)) {
-      for (const char* keyword : {"if", "then", "else"}) schema.erase(keyword);
-    }
-    if (const auto* one = member(schema, "oneOf");
-        one != nullptr && std::ranges::any_of(*one, [&](const Json& each) { return is_loosened(each); })) {
-      schema["allOf"].push_back({{"anyOf", std::move(schema["oneOf"])}});
-      schema.erase("oneOf");
-    }
-    for (const char* keyword : kOfOne) {
-      if (schema.contains(keyword)) drop(schema[keyword]);
-    }
-    for (const char* keyword : kOfMany) {
-      if (!schema.contains(keyword) || !schema[keyword].is_structured()) continue;
-      for (auto& inner : schema[keyword]) drop(inner);
+    drop(schema, original_);
+    while (!references_.empty()) {  // wherever it stands
+      const Json::json_pointer at(references_.back());
+      references_.pop_back();
+      if (schema.contains(at)) drop(schema.at(at), original_.at(at));
     }
   }
 
@@ -102,6 +55,50 @@ class Loosening {
       "items", "additionalItems", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else"};
   static constexpr std::array<const char*, 8> kOfMany{"items", "properties", "definitions", "$defs",
                                                       "allOf", "anyOf",      "oneOf",       "dependencies"};
+
+  void drop(Json& schema, const Json& original) {
+    if (!schema.is_object() || !original.is_object()) return;
+    for (const char* keyword : kOfOne) {
+      if (schema.contains(keyword) && original.contains(keyword)) drop(schema[keyword], original[keyword]);
+    }
+    for (const char* keyword : kOfMany) {
+      if (schema.contains(keyword) && original.contains(keyword)) drop_each(schema[keyword], original[keyword]);
+    }
+    for (const char* keyword : {"pattern", "format", "uniqueItems"}) schema.erase(keyword);
+    if (const auto* step = member(schema, "multipleOf"); step != nullptr && !is_step(*step)) schema.erase("multipleOf");
+    if (schema.erase("patternProperties") > 0) schema.erase("additionalProperties");
+    // Where these allow more, the whole would allow less.
+    if (const auto* no = member(original, "not"); no != nullptr && is_loosened(*no)) schema.erase("not");
+    if (const auto* condition = member(original, "if"); condition != nullptr && is_loosened(*condition)) {
+      for (const char* keyword : {"if", "then", "else"}) schema.erase(keyword);
+    }
+    if (const auto* one = member(original, "oneOf");
+        schema.contains("oneOf") && std::ranges::any_of(*one, [&](const Json& each) { return is_loosened(each); })) {
+      schema["allOf"].push_back({{"anyOf", std::move(schema["oneOf"])}});
+      schema.erase("oneOf");
+    }
+    refer(schema, original);
+  }
+
+  void drop_each(Json& schemas, const Json& originals) {
+    if (schemas.is_object() && originals.is_object()) {
+      for (auto& [name, inner] : schemas.items()) drop(inner, originals[name]);
+    } else if (schemas.is_array() && originals.is_array()) {
+      for (std::size_t i = 0; i < schemas.size() && i < originals.size(); ++i) drop(schemas[i], originals[i]);
+    }
+  }
+
+  /// The library is left with no other way to read a reference, and with no `id` that would change what they mean.
+  void refer(Json& schema, const Json& original) {
+    if (const auto* id = member(schema, "id"); id != nullptr && id->is_string()) schema.erase("id");
+    const auto* const ref = member(original, "$ref");
+    if (ref == nullptr || !ref->is_string()) return;
+    auto reference = reference_of(original_, *ref);
+    schema["$ref"] = reference.meant == nullptr ? "nothing:" + ref->get<std::string>() : reference.text;
+    if (reference.meant != nullptr && referred_.insert(reference.meant).second) {
+      references_.push_back(std::move(reference.pointer));
+    }
+  }
 
   static bool is_step(const Json& value) { return value.is_number() && value > 0; }
 
@@ -127,12 +124,24 @@ class Loosening {
 
   const Json& original_;
   std::unordered_map<const Json*, bool> loosened_;
+  std::unordered_set<const Json*> referred_;
+  std::vector<std::string> references_;  // pointers to what is not looked at yet
 };
 
-bool contains_pattern(const Json& node) {
+/// Whether guarded_faults() does not look at a member of a schema or of what is in one.
+bool hides(const Json& root, const Json& node, const std::string& name) {
+  return &node == &root ? !kSeen.contains(name) : kHidden.contains(name);
+}
+
+bool has_hidden(const Json& root, const Json& node, bool hidden) {
   if (!node.is_structured()) return false;
-  if (const auto* pattern = member(node, "pattern"); pattern != nullptr && pattern->is_string()) return true;
-  return std::ranges::any_of(node, contains_pattern);
+  if (const auto* pattern = member(node, "pattern"); hidden && pattern != nullptr && pattern->is_string()) return true;
+  if (node.is_array())
+    return std::ranges::any_of(node, [&](const Json& each) { return has_hidden(root, each, hidden); });
+  const auto members = node.items();
+  return std::any_of(members.begin(), members.end(), [&](const auto& each) {
+    return has_hidden(root, each.value(), hidden || hides(root, node, each.key()));
+  });
 }
 
 /// The names of members and the texts in a document.
@@ -145,86 +154,130 @@ void collect_texts(const Json& value, std::set<std::string>& texts) {
   for (const auto& inner : value) collect_texts(inner, texts);
 }
 
-/// `hidden`   in what guarded_faults() does not look at
-void put_texts(Json& node, const std::set<std::string>& texts, bool hidden) {
-  if (!node.is_structured()) return;
-  if (node.is_object()) {
-    for (auto& [name, inner] : node.items()) put_texts(inner, texts, hidden || kHidden.contains(name));
-  } else {
-    for (auto& inner : node) put_texts(inner, texts, hidden);
-  }
-  if (!hidden) return;
-  const auto* pattern = member(node, "pattern");
-  if (pattern == nullptr || !pattern->is_string()) return;
-  const re2::RE2 regex(pattern->get<std::string>(), re2::RE2::Quiet);
-  node.erase("pattern");
-  if (!regex.ok()) return;
-  auto matching = Json::array();
-  for (const auto& text : texts) {
-    if (re2::RE2::PartialMatch(text, regex)) matching.push_back(text);
-  }
-  auto either = Json::array({{{"not", {{"type", "string"}}}}});
-  if (!matching.empty()) either.push_back({{"enum", std::move(matching)}});
-  node["allOf"].push_back(Json{{"anyOf", std::move(either)}});
+std::size_t steps_to_read(const re2::RE2& regex) {
+  constexpr std::size_t kOfLarge = 100'000;
+  if (regex.error_code() == re2::RE2::ErrorPatternTooLarge) return kOfLarge;
+  const auto length = regex.pattern().size() / kBytesOfStep;
+  return kStepsOfPattern + length + (regex.ok() ? static_cast<std::size_t>(regex.ProgramSize()) / 2 : 0);
 }
+
+std::size_t steps_of(std::string_view text) {
+  return 1 + text.size() / kBytesOfStep;
+}
+
+class PatternBinding {
+ public:
+  PatternBinding(const Json& root, const Json& document, CheckBudget& budget) : root_(root), budget_(budget) {
+    collect_texts(document, texts_);
+  }
+
+  /// `hidden`   in what guarded_faults() does not look at
+  void put_texts(Json& node, bool hidden) {
+    if (!node.is_structured()) return;
+    if (node.is_object()) {
+      budget_.take(kStepsOfSchema);
+      for (auto& [name, inner] : node.items()) put_texts(inner, hidden || hides(root_, node, name));
+    } else {
+      for (auto& inner : node) put_texts(inner, hidden);
+    }
+    if (!hidden) return;
+    const auto* pattern = member(node, "pattern");
+    if (pattern == nullptr || !pattern->is_string()) return;
+    const re2::RE2 regex(pattern->get<std::string>(), re2::RE2::Quiet);
+    budget_.take(steps_to_read(regex));
+    node.erase("pattern");
+    if (!regex.ok()) return;
+    auto matching = Json::array();
+    for (const auto& text : texts_) {
+      budget_.take(steps_of(text));
+      if (re2::RE2::PartialMatch(text, regex)) matching.push_back(text);
+    }
+    auto either = Json::array({{{"not", {{"type", "string"}}}}});
+    if (!matching.empty()) either.push_back({{"enum", std::move(matching)}});
+    node["allOf"].push_back(Json{{"anyOf", std::move(either)}});
+  }
+
+ private:
+  const Json& root_;
+  std::set<std::string> texts_;
+  CheckBudget& budget_;
+};
+
+/// A place in a document, and how far the schema has been followed.
+struct GuardedPlace {
+  Json::json_pointer at;
+  std::size_t bytes = 0;  // of the names in `at`, which are copied for each place in it
+  int depth = 0;
+
+  [[nodiscard]] GuardedPlace beside() const { return {at, bytes, depth + 1}; }
+  [[nodiscard]] GuardedPlace of(const std::string& name) const { return {at / name, bytes + name.size(), depth + 1}; }
+  [[nodiscard]] GuardedPlace of(std::size_t index) const { return {at / index, bytes, depth + 1}; }
+};
 
 class GuardedWalk {
  public:
-  GuardedWalk(const Json& root, const std::vector<std::string>& unknown)
-      : root_(root), unknown_(unknown.begin(), unknown.end()) {}
+  GuardedWalk(const Json& root, const std::vector<std::string>& unknown, CheckBudget& budget)
+      : root_(root), unknown_(unknown.begin(), unknown.end()), budget_(budget) {}
 
-  void look(const Json& schema, const Json& value, const Json::json_pointer& at, int depth = 0) {
-    if (depth > kMaxSchemaDepth || !schema.is_object()) return;
+  void look(const Json& schema, const Json& value, const GuardedPlace& place) {
+    budget_.take(1 + static_cast<std::size_t>(place.depth) / 8 + place.bytes / kBytesOfStep);
+    if (place.depth > kMaxSchemaDepth || !schema.is_object() || found_.size() == kMaxFaults) return;
     if (const auto* ref = member(schema, "$ref")) {
-      if (const auto* meant = meant_by(root_, *ref)) look(*meant, value, at, depth + 1);
+      if (const auto* text = ref->get_ptr<const std::string*>()) budget_.take(1 + steps_of(*text));
+      if (const auto* meant = meant_by(root_, *ref)) look(*meant, value, place.beside());
       return;
     }
     if (const auto* pattern = member(schema, "pattern"); pattern != nullptr && pattern->is_string()) {
       const auto* const text = value.get_ptr<const std::string*>();
-      if (text != nullptr && is_known(at) && !matches(pattern->get<std::string>(), *text).value_or(true)) {
-        found_.push_back({at.to_string(), shown(*text) + " does not match the pattern " + pattern->get<std::string>()});
+      if (text != nullptr && is_known(place.at) && !matches(pattern->get<std::string>(), *text).value_or(true)) {
+        tell(place, shown(*text) + " does not match the pattern " + pattern->get<std::string>());
       }
     }
-    if (value.is_object()) look_at_members(schema, value, at, depth);
-    if (value.is_array()) look_at_elements(schema, value, at, depth);
+    if (value.is_object()) look_at_members(schema, value, place);
+    if (value.is_array()) look_at_elements(schema, value, place);
     if (const auto* all = member(schema, "allOf"); all != nullptr && all->is_array()) {
-      for (const auto& each : *all) look(each, value, at, depth + 1);
+      for (const auto& each : *all) look(each, value, place.beside());
     }
   }
   std::vector<SchemaFault> take() { return std::move(found_); }
 
  private:
-  void look_at_members(const Json& schema, const Json& value, const Json::json_pointer& at, int depth) {
+  void tell(const GuardedPlace& place, std::string message) {
+    if (found_.size() < kMaxFaults) found_.push_back({place.at.to_string(), std::move(message)});
+  }
+
+  void look_at_members(const Json& schema, const Json& value, const GuardedPlace& place) {
     const auto* named = member(schema, "properties");
     const auto* patterns = member(schema, "patternProperties");
     const auto* others = member(schema, "additionalProperties");
+    if (named == nullptr && patterns == nullptr && others == nullptr) return;
     for (const auto& [name, inner] : value.items()) {
+      budget_.take(1);
       const auto* own = named == nullptr ? nullptr : member(*named, name.c_str());
-      if (own != nullptr) look(*own, inner, at / name, depth + 1);
+      if (own != nullptr) look(*own, inner, place.of(name));
       bool known = own != nullptr;
       if (patterns != nullptr && patterns->is_object()) {
         for (const auto& [pattern, each] : patterns->items()) {
           const auto match = matches(pattern, name);
           known = known || match.value_or(true);
-          if (match.value_or(false)) look(each, inner, at / name, depth + 1);
+          if (match.value_or(false)) look(each, inner, place.of(name));
         }
       }
       if (known || others == nullptr) continue;
-      if (*others == false && patterns != nullptr)
-        found_.push_back({at.to_string(), "unknown property " + shown(name)});
-      look(*others, inner, at / name, depth + 1);
+      if (*others == false && patterns != nullptr) tell(place, "unknown property " + shown(name));
+      look(*others, inner, place.of(name));
     }
   }
 
-  void look_at_elements(const Json& schema, const Json& value, const Json::json_pointer& at, int depth) {
+  void look_at_elements(const Json& schema, const Json& value, const GuardedPlace& place) {
     if (const auto* unique = member(schema, "uniqueItems"); unique != nullptr && *unique == true) {
       std::map<std::string, std::size_t> seen;
       for (std::size_t i = 0; i < value.size(); ++i) {
-        if (!is_known(at / i)) continue;
+        if (!is_known(place.at / i)) continue;
         const auto [it, fresh] = seen.emplace(value[i].dump(-1, ' ', false, Json::error_handler_t::replace), i);
+        budget_.take(steps_of(it->first));
         if (fresh) continue;
-        found_.push_back(
-            {at.to_string(), "elements " + std::to_string(it->second) + " and " + std::to_string(i) + " are the same"});
+        tell(place, "elements " + std::to_string(it->second) + " and " + std::to_string(i) + " are the same");
         break;
       }
     }
@@ -232,14 +285,18 @@ class GuardedWalk {
     if (items == nullptr) return;
     for (std::size_t i = 0; i < value.size(); ++i) {
       if (items->is_array() && i >= items->size()) return;
-      look(items->is_array() ? (*items)[i] : *items, value[i], at / i, depth + 1);
+      look(items->is_array() ? (*items)[i] : *items, value[i], place.of(i));
     }
   }
 
   /// None: it is no pattern that can be told.
   std::optional<bool> matches(const std::string& pattern, const std::string& text) {
     const auto [it, made] = patterns_.try_emplace(pattern);
-    if (made) it->second = std::make_unique<const re2::RE2>(pattern, re2::RE2::Quiet);
+    if (made) {
+      it->second = std::make_unique<const re2::RE2>(pattern, re2::RE2::Quiet);
+      budget_.take(steps_to_read(*it->second));
+    }
+    budget_.take(steps_of(pattern) + steps_of(text));
     if (!it->second->ok()) return std::nullopt;
     return re2::RE2::PartialMatch(text, *it->second);
   }
@@ -252,25 +309,10 @@ class GuardedWalk {
   const std::set<std::string> unknown_;
   std::map<std::string, std::unique_ptr<const re2::RE2>> patterns_;
   std::vector<SchemaFault> found_;
+  CheckBudget& budget_;
 };
 
 }  // namespace
-
-const Json* meant_by(const Json& root, const Json& ref) {
-  const auto* const text = ref.get_ptr<const std::string*>();
-  if (text == nullptr || !text->starts_with('#')) return nullptr;
-  try {
-    const Json::json_pointer pointer(text->substr(1));
-    return root.contains(pointer) ? &root.at(pointer) : nullptr;
-  } catch (const Json::exception&) {  // no pointer
-    return nullptr;
-  }
-}
-
-std::optional<std::string> endless_reference(const Json& schema) {
-  if (LoopSearch(schema).finds(schema)) return "the schema refers to itself without an end";
-  return std::nullopt;
-}
 
 void drop_unbounded(Json& schema) {
   const auto original = schema;
@@ -278,23 +320,17 @@ void drop_unbounded(Json& schema) {
 }
 
 bool has_hidden_patterns(const Json& schema) {
-  if (!schema.is_structured()) return false;
-  for (const auto& keyword : kHidden) {
-    if (const auto* inner = member(schema, keyword.c_str()); inner != nullptr && contains_pattern(*inner)) return true;
-  }
-  return std::ranges::any_of(schema, has_hidden_patterns);
+  return has_hidden(schema, schema, false);
 }
 
-void bind_patterns(Json& schema, const Json& document) {
-  std::set<std::string> texts;
-  collect_texts(document, texts);
-  put_texts(schema, texts, false);
+void bind_patterns(Json& schema, const Json& document, CheckBudget& budget) {
+  PatternBinding(schema, document, budget).put_texts(schema, false);
 }
 
 std::vector<SchemaFault> guarded_faults(const Json& schema, const Json& document,
-                                        const std::vector<std::string>& unknown) {
-  GuardedWalk walk(schema, unknown);
-  walk.look(schema, document, Json::json_pointer());
+                                        const std::vector<std::string>& unknown, CheckBudget& budget) {
+  GuardedWalk walk(schema, unknown, budget);
+  walk.look(schema, document, GuardedPlace());
   return walk.take();
 }
 

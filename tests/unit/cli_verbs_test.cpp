@@ -532,6 +532,7 @@ TEST_CASE("one schema for editors takes what apply takes") {
     return check
         ->faults(nlohmann::json::parse(R"({"stack":"s","targets":[{"name":"t",)" + target +
                                        R"(}],"resources":[{"name":"r","target":"t",)" + resource + "}]}"))
+        .value()
         .size();
   };
   CHECK(faults(R"("type":"FS::File","properties":{"path":"/a"})") == 0);

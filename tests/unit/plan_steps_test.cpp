@@ -95,3 +95,19 @@ TEST_CASE("where two plans differ is said by what either would do") {
   CHECK(moved(before, {before[0], {"shop/b", "create", "3", "/size"}}) ==
         Strings{"shop/b differs in other ways than when it was planned: /size"});
 }
+
+TEST_CASE("what a schema asks too much of is planned, and told as unchecked") {
+  World world;
+  Json schema = {{"properties", {{"name", {{"$ref", "#/$defs/0"}}}}}};
+  for (int i = 0; i < 60; ++i) {
+    const Json next = {{"$ref", "#/$defs/" + std::to_string(i + 1)}};
+    schema["$defs"][std::to_string(i)]["allOf"] = {next, next};
+  }
+  schema["$defs"]["60"] = true;
+  world.types["PG::Role"].schema = schema.dump();
+  const auto result = make_plan({"shop", {role("owner")}}, ApplyMode::kReconcile, world);
+  CHECK(messages(result).empty());
+  CHECK(result.plan.steps.size() == 1);
+  REQUIRE(result.unchecked.size() == 1);
+  CHECK_THAT(result.unchecked[0].message, Contains("more of it than there is time"));
+}

@@ -77,7 +77,9 @@ std::string check_examples(const TypeDescriptor& type) {
   for (const auto& text : type.examples) {
     const auto example = Json::parse(text, nullptr, false);
     if (!example.is_object()) throw CheckFailed("no JSON object: " + text);
-    for (const auto& fault : schema->faults(example)) throw CheckFailed(fault.pointer + ": " + fault.message);
+    const auto faults = schema->faults(example);
+    if (!faults) throw CheckFailed(faults.error().message);
+    for (const auto& fault : *faults) throw CheckFailed(fault.pointer + ": " + fault.message);
   }
   return std::to_string(type.examples.size());
 }

@@ -167,7 +167,12 @@ class Run {
   void add_faults(const Fixture& fixture, const Template& source, const SchemaCheck& schema, const Document& document) {
     std::vector<std::string> unknown;
     for (const auto& hole : source.holes) unknown.push_back(hole.first);
-    for (const auto& fault : schema.faults(Json::parse(document.json), unknown)) {
+    const auto faults = schema.faults(Json::parse(document.json), unknown);
+    if (!faults) {
+      mistakes_.push_back(mistake_at(fixture, source.node, {}, faults.error().message));
+      return;
+    }
+    for (const auto& fault : *faults) {
       mistakes_.push_back(mistake_at(fixture, source.node, fault.pointer, fault.message));
     }
   }
