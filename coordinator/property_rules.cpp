@@ -12,7 +12,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kMaxRuleDepth = 32;
-constexpr int kMaxRules = 5000;  // of a type
+constexpr int kMaxRules = 5000;        // of a type
+constexpr std::size_t kMaxOpen = 200;  // of these, that are read for each other
 
 bool flag(const Json& schema, const char* name) {
   const auto it = schema.find(name);
@@ -76,7 +77,7 @@ class RuleReader {
   PropertyRule read(const Json& schema, int depth = 0) {
     PropertyRule rule;
     if (!schema.is_object()) return rule;
-    if (depth > kMaxRuleDepth || rules_ == kMaxRules) return unseen();
+    if (depth > kMaxRuleDepth || open_.size() == kMaxOpen || rules_ == kMaxRules) return unseen();
     ++rules_;
     open_.emplace_back(&schema, depth);
     rule.create_only = flag(schema, "x-muster-create-only");
