@@ -12,7 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxListed = 12;  // values of an enumeration
+constexpr std::size_t kMaxListed = 12;           // values of an enumeration
+constexpr std::size_t kMaxCompared = 4'000'000;  // pairs of letters
 constexpr std::string_view kUnknownBegin =
     "Object contains a property that could not be validated using 'properties' or 'additionalProperties' "
     "constraints: '";
@@ -66,9 +67,14 @@ std::string alternatives(const Json& items, Say say) {
 
 std::string unknown_property(std::string_view name, const Json* place) {
   std::vector<std::string_view> known;
+  std::size_t bytes = 0;
   if (const auto* properties = keyword(place, "properties"); properties != nullptr && properties->is_object()) {
-    for (const auto& [property, schema] : properties->items()) known.push_back(property);
+    for (const auto& [property, schema] : properties->items()) {
+      known.push_back(property);
+      bytes += property.size();
+    }
   }
+  if (bytes > kMaxCompared / std::max<std::size_t>(1, name.size())) known.clear();  // it takes the product of both
   const auto meant = suggestion(name, known);
   return "unknown property " + shown(name) + (meant.empty() ? "" : "; " + meant);
 }

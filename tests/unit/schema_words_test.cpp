@@ -43,3 +43,10 @@ TEST_CASE("a long enumeration is cut") {
   CHECK(said_of(99, {{"enum", values}}) ==
         "should be `0`, `1`, `2`, `3`, `4`, `5`, `6`, `7`, `8`, `9`, `10`, `11`, or another of 20");
 }
+
+TEST_CASE("a property that is unknown among very many is told without what was meant") {
+  Json properties;
+  for (int i = 0; i < 20'000; ++i) properties["property" + std::to_string(i)] = true;
+  const auto schema = Json{{"additionalProperties", false}, {"properties", properties}};
+  CHECK(said_of(Json{{std::string(400, 'n'), 1}}, schema) == "unknown property `" + std::string(80, 'n') + "...`");
+}
