@@ -281,9 +281,13 @@ TEST_CASE("bounds of the protocol hold", "[codec]") {
   CHECK(decode<JobReply>(encode(reply)).has_value());
   page.items[0].uid += 'x';
   CHECK(problem_of<JobReply>(encode(reply)) == "Item.uid: too long");
-  reply.body = JobResult{MutationResult{.request_id = std::string(kMaxNativeIdBytes + 1, 'x')}};
+  MutationResult done;
+  done.request_id = std::string(kMaxNativeIdBytes + 1, 'x');
+  reply.body = JobResult{done};
   CHECK(problem_of<JobReply>(encode(reply)) == "MutationResult.requestId: too long");
-  reply.body = JobResult{MutationResult{.uid = std::string(kMaxNativeIdBytes + 1, 'x')}};
+  done = {};
+  done.uid = std::string(kMaxNativeIdBytes + 1, 'x');
+  reply.body = JobResult{done};
   CHECK(problem_of<JobReply>(encode(reply)) == "MutationResult.uid: too long");
   reply.body = JobResult{InspectResult{std::string(4097, 'x'), {}, {}}};
   CHECK(problem_of<JobReply>(encode(reply)) == "InspectResult.system: too long");
