@@ -26,7 +26,12 @@ std::vector<double> unchanged(std::uint32_t resources, int rounds) {
   return seconds;
 }
 
-double creates(std::uint32_t count) {
+/// A second.
+struct Rates {
+  double creates, deletes;
+};
+
+Rates changes(std::uint32_t count) {
   const test::Scratch scratch;
   const BenchFleet fleet("resources: 0, state: " + (scratch.path / "cloud.db").string(), 1, 64);
   const auto file = (fleet.directory() / "new.yaml").string();
@@ -38,7 +43,9 @@ double creates(std::uint32_t count) {
           << ", size: 3}}\n";
     }
   }
-  return count / fleet.timed({"apply", file, "--yes", "--timeout", "300s"});
+  const auto apply = fleet.timed({"apply", file, "--yes", "--timeout", "300s"});
+  const auto destroy = fleet.timed({"destroy", file, "--yes", "--timeout", "300s"});
+  return {count / apply, count / destroy};
 }
 
 double commits(std::uint32_t count) {
@@ -62,12 +69,19 @@ void plan(const Options& options, Report& report) {
     each_of_few.push_back(1e6 * seconds * scale / 20'000);
   }
   report.add({"plan/200,000", "us/row", each, "of a tenth", each_of_few, Bound::kAtMost});
-  std::vector<double> made, alone;
+  const auto most = 10'000 / scale;
+  std::vector<double> made, made_of_few, gone, gone_of_few, alone;
   for (int i = 0; i < std::min(options.rounds, 3); ++i) {
-    made.push_back(creates(10'000 / scale));
-    alone.push_back(commits(10'000 / scale));
+    const auto few = changes(most / 4), many = changes(most);
+    made.push_back(many.creates);
+    gone.push_back(many.deletes);
+    made_of_few.push_back(few.creates);
+    gone_of_few.push_back(few.deletes);
+    alone.push_back(commits(most));
   }
   report.add({"apply/creates", "1/s", made, "their commits alone", alone});
+  report.add({"apply/creates, linear", "1/s", made, "of a quarter", made_of_few, Bound::kAtLeast, 0.8, 0.6});
+  report.add({"apply/deletes, linear", "1/s", gone, "of a quarter", gone_of_few, Bound::kAtLeast, 0.8, 0.6});
 }
 
 }  // namespace muster::bench
