@@ -66,7 +66,7 @@ const std::deque<EventRow>& EventLog::after(std::uint64_t sequence) {
     recent_.pop_front();
   }
   if (!recent_.empty() && recent_.front().sequence == sequence + 1) return recent_;
-  if (must(store_.last_sequence()) <= sequence) return recent_;  // asked each turn: not one read for it
+  if (must(store_.last_sequence()) <= sequence) return recent_;  // asked each turn, mostly for nothing
   auto events = must(store_.events(sequence, kReadAtOnce));
   read_.assign(std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
   return read_;

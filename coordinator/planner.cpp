@@ -57,6 +57,10 @@ class Planner {
   void mistake(const std::string& resource, std::string message, std::string pointer = {}) {
     result_.mistakes.push_back({declaration_.stack, resource, std::move(pointer), std::move(message)});
   }
+  /// What the plan does not vouch for.
+  void unchecked(const std::string& resource, std::string message, std::string pointer = {}) {
+    result_.unchecked.push_back({declaration_.stack, resource, std::move(pointer), std::move(message)});
+  }
 
   /// Whether each resource has its step; some of these may be mistakes.
   bool plan_declared() {
@@ -180,7 +184,7 @@ class Planner {
       auto message =
           part.text + " is " + other.resource->type + ", whose type says nothing of a property '" + property + "'";
       if (!rules->rules.closed) {
-        result_.unchecked.push_back({declaration_.stack, resource.name, hole.pointer, std::move(message)});
+        unchecked(resource.name, std::move(message), hole.pointer);
         continue;
       }
       std::vector<std::string_view> names;
@@ -290,8 +294,7 @@ class Planner {
       decide(step, resource, rules, *known, there, declared, unknown);
     }
     if (known != nullptr && known->state == ResourceState::kStale) {
-      result_.unchecked.push_back(
-          {declaration_.stack, resource.name, {}, "the last run could not look at it, and it may be another by now"});
+      unchecked(resource.name, "the last run could not look at it, and it may be another by now");
     }
     // What only the system sets stays as it is unless the object is made anew, and so does what its row says.
     const bool stays = step.action != StepAction::kCreate && step.action != StepAction::kReplace;
@@ -385,7 +388,11 @@ class Planner {
   /// Asks the type's schema, with examples where values are not known yet.
   void validate(const DeclaredResource& resource, const TypeRules& rules, Json declared,
                 const std::vector<std::string>& unknown) {
-    if (!rules.schema) return;
+    if (!rules.schema) {
+      if (rules.type->schema.empty()) return;
+      return unchecked(resource.name,
+                       "the schema of " + resource.type + " cannot be used: `muster plugin test` says why");
+    }
     std::vector<std::string> unasked;
     for (const auto& pointer : unknown) {
       const auto hole = std::ranges::find(resource.holes, pointer, &Hole::pointer);
@@ -402,14 +409,11 @@ class Planner {
       }
       unasked.push_back(pointer);
       if (!hole->secret()) {
-        result_.unchecked.push_back({declaration_.stack, resource.name, pointer, "its value is not known yet"});
+        unchecked(resource.name, "its value is not known yet", pointer);
       }
     }
     const auto faults = rules.schema->faults(declared, unasked);
-    if (!faults) {
-      result_.unchecked.push_back({declaration_.stack, resource.name, {}, faults.error().message});
-      return;
-    }
+    if (!faults) return unchecked(resource.name, faults.error().message);
     for (const auto& fault : *faults) {
       mistake(resource.name, (fault.pointer.empty() ? "" : fault.pointer + ": ") + fault.message, fault.pointer);
     }

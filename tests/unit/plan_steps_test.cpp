@@ -111,3 +111,13 @@ TEST_CASE("what a schema asks too much of is planned, and told as unchecked") {
   REQUIRE(result.unchecked.size() == 1);
   CHECK_THAT(result.unchecked[0].message, Contains("more of it than there is time"));
 }
+
+TEST_CASE("where the schema of a type cannot be used, what is planned is told as unchecked") {
+  World world;
+  world.types["PG::Role"].schema = R"({"allOf":[{"$ref":"#"}]})";  // refers to itself
+  const auto result = make_plan({"shop", {role("owner")}}, ApplyMode::kReconcile, world);
+  CHECK(messages(result).empty());
+  CHECK(result.plan.steps.size() == 1);
+  REQUIRE(result.unchecked.size() == 1);
+  CHECK_THAT(result.unchecked[0].message, Contains("the schema of PG::Role cannot be used"));
+}
