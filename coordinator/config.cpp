@@ -232,14 +232,17 @@ class ConfigReader {
 
 Result<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
+  if (!in) return Error{Errc::kNotFound, std::string("cannot be read: ") + std::strerror(errno)};
   std::string text;
   try {
     in.exceptions(std::ios::badbit);  // a directory opens, and fails when it is read
-    if (in) text.assign(std::istreambuf_iterator<char>(in), {});
+    std::array<char, 64 * 1024> part{};
+    while (in.read(part.data(), part.size()), in.gcount() > 0) {
+      text.append(part.data(), static_cast<std::size_t>(in.gcount()));
+    }
   } catch (const std::ios::failure&) {
     return Error{Errc::kNotFound, "cannot be read: is it a file?"};
   }
-  if (!in) return Error{Errc::kNotFound, std::string("cannot be read: ") + std::strerror(errno)};
   return text;
 }
 

@@ -50,6 +50,7 @@ std::optional<nlohmann::json> typed_scalar(const YamlNode& node) {
   const std::string& text = node.text;
   if (!node.plain) return text;
   if (const auto boolean = as_bool(node)) return *boolean;
+  if (text.empty() || std::string_view("+-.0123456789").find(text.front()) == std::string_view::npos) return text;
   if (re2::RE2::FullMatch(text, kDecimal)) {
     return whole_number(std::string_view(text).substr(text.front() == '+' ? 1 : 0), 10);
   }
@@ -74,14 +75,22 @@ bool YamlReader::expect(const YamlNode& node, YamlNode::Kind kind, std::string_v
 
 void YamlReader::each_key(const YamlNode& node,
                           const std::function<void(const YamlNode& key, const YamlNode& value)>& use) {
+  constexpr std::size_t kFew = 16;  // so many are compared one by one
   std::set<std::string_view> seen;
+  const auto seen_before = [&](std::size_t at) {
+    if (node.keys.size() > kFew) return !seen.insert(node.keys[at].text).second;
+    const auto is_same = [&](const YamlNode& other) {
+      return other.kind == YamlNode::Kind::kScalar && other.text == node.keys[at].text;
+    };
+    return std::any_of(node.keys.begin(), node.keys.begin() + static_cast<std::ptrdiff_t>(at), is_same);
+  };
   for (std::size_t i = 0; i < node.keys.size(); ++i) {
     const YamlNode& key = node.keys[i];
     if (key.kind != YamlNode::Kind::kScalar) {
       mistake(key, "a key must be a single word");
     } else if (key.plain && key.text == "<<") {
       mistake(key, "merge keys are not supported: write the keys out");
-    } else if (!seen.insert(key.text).second) {
+    } else if (seen_before(i)) {
       mistake(key, "the key " + shown(key.text) + " stands here twice");
     } else {
       use(key, node.items[i]);
@@ -196,7 +205,12 @@ YamlReader::Json YamlReader::json(const YamlNode& node, std::vector<Secret>* sec
   });
 }
 
-YamlReader::Json YamlReader::json(const YamlNode& node, const Json::json_pointer& at, const TextUse& text) {
+YamlReader::Json::json_pointer YamlReader::Place::pointer() const {
+  if (above == nullptr) return Json::json_pointer();
+  return key != nullptr ? above->pointer() / *key : above->pointer() / index;
+}
+
+YamlReader::Json YamlReader::json(const YamlNode& node, const Place& at, const TextUse& text) {
   switch (node.kind) {
     case YamlNode::Kind::kNull:
       return nullptr;
@@ -204,7 +218,7 @@ YamlReader::Json YamlReader::json(const YamlNode& node, const Json::json_pointer
       return json_scalar(node, at, text);
     case YamlNode::Kind::kSequence: {
       Json array = Json::array();
-      for (const YamlNode& item : node.items) array.push_back(json(item, at / array.size(), text));
+      for (const YamlNode& item : node.items) array.push_back(json(item, {&at, nullptr, array.size()}, text));
       return array;
     }
     case YamlNode::Kind::kMap:
@@ -213,7 +227,7 @@ YamlReader::Json YamlReader::json(const YamlNode& node, const Json::json_pointer
   Json object = Json::object();
   each_key(node, [&](const YamlNode& key, const YamlNode& value) {
     if (mentions_secret(key.text)) mistake(key, "a secret reference may not stand in a key");
-    object[key.text] = json(value, at / key.text, text);
+    object[key.text] = json(value, {&at, &key.text, 0}, text);
   });
   return object;
 }
@@ -225,9 +239,9 @@ YamlReader::Json YamlReader::scalar(const YamlNode& node) {
   return nullptr;
 }
 
-YamlReader::Json YamlReader::json_scalar(const YamlNode& node, const Json::json_pointer& at, const TextUse& text) {
+YamlReader::Json YamlReader::json_scalar(const YamlNode& node, const Place& at, const TextUse& text) {
   auto value = scalar(node);
-  return value.is_string() && node.text.find("${") != std::string::npos ? text(node, at) : value;
+  return value.is_string() && node.text.find("${") != std::string::npos ? text(node, at.pointer()) : value;
 }
 
 YamlReader::Json YamlReader::secret_text(const YamlNode& node, const Json::json_pointer& at,

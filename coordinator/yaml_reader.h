@@ -51,7 +51,7 @@ class YamlReader {
   /// What a text of a document stands for at that place of it.
   using TextUse = std::function<Json(const YamlNode& node, const Json::json_pointer& at)>;
   /// JSON of any value. `text` is called for each text that looks as if it held a reference.
-  Json json(const YamlNode& node, const TextUse& text) { return json(node, Json::json_pointer(), text); }
+  Json json(const YamlNode& node, const TextUse& text) { return json(node, Place{}, text); }
   /// `secrets`   where references go, their places being null; nullptr where none may stand
   Json json(const YamlNode& node, std::vector<Secret>* secrets);
   /// A single value, typed by its look where it is plain. A mistake: null.
@@ -90,8 +90,17 @@ class YamlReader {
   };
 
  private:
-  Json json(const YamlNode& node, const Json::json_pointer& at, const TextUse& text);
-  Json json_scalar(const YamlNode& node, const Json::json_pointer& at, const TextUse& text);
+  /// Where a value stands in a document, as a chain up to it: few ask for the pointer.
+  struct Place {
+    const Place* above = nullptr;  // none: the document itself
+    const std::string* key = nullptr;
+    std::size_t index = 0;  // where there is no key
+
+    [[nodiscard]] Json::json_pointer pointer() const;
+  };
+
+  Json json(const YamlNode& node, const Place& at, const TextUse& text);
+  Json json_scalar(const YamlNode& node, const Place& at, const TextUse& text);
   Json secret_text(const YamlNode& node, const Json::json_pointer& at, std::vector<Secret>& secrets);
   std::optional<Json> number_between(const YamlNode& node, const Json& low, const Json& high, bool fractions);
 
