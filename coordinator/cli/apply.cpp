@@ -231,8 +231,8 @@ void show_plan(Screen& screen, std::ostream& out, const Json& plan) {
   if (targets == 0 || steps != "nothing") out << steps << '\n';
 }
 
-Json shown_plan(const Json& plan) {
-  Json steps = plan.at("steps");
+Json shown_plan(Json plan) {
+  Json steps = std::move(plan.at("steps"));
   for (auto& step : steps) step.erase("hash");
   Json targets = plan.value("targets", Json::array());
   for (auto& target : targets) target.erase("hash");
@@ -408,7 +408,7 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
   const auto others = changes_beside(*plan);
   if (!others.empty()) note(screen, others + ": what is to do may be otherwise then");
   if (options.plan_only || !options.plan_out.empty()) {
-    if (machine) write_object(screen, shown_plan(*plan).dump(), [](const Json&) {});
+    if (machine) write_object(screen, shown_plan(std::move(*plan)), [](const Json&) {});
     return 0;
   }
   if (!others.empty()) return 1;
@@ -416,7 +416,7 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
     if (machine) {
       const Json answer{
           {"command", nullptr}, {"state", "complete"}, {"plan", shown_plan(*plan)}, {"results", Json::array()}};
-      write_object(screen, answer.dump(), [](const Json&) {});
+      write_object(screen, answer, [](const Json&) {});
     } else {
       const auto* const known = plan->at("unchecked").empty() ? "\n" : ", as far as is known\n";
       screen.out << (destroys ? "nothing to destroy\n" : "nothing to do: all is as declared" + std::string(known));
@@ -460,7 +460,7 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
   if (machine) {
     const Json answer{
         {"command", id}, {"state", whole.at("state")}, {"plan", shown_plan(*plan)}, {"results", whole.at("results")}};
-    write_object(screen, answer.dump(), [](const Json&) {});
+    write_object(screen, answer, [](const Json&) {});
   } else {
     show_results(screen, whole);
   }
@@ -495,7 +495,7 @@ int commands(Client& client, Screen& screen, std::uint64_t limit) {
 int command(Client& client, Screen& screen, const std::string& id) {
   const auto whole = whole_command(client, id);
   if (!whole) return report(screen, whole.error());
-  write_object(screen, whole->dump(), [&](const Json& object) {
+  write_object(screen, *whole, [&](const Json& object) {
     screen.out << progress_line(object) << '\n';
     show_plan(screen, screen.out, object.at("plan"));
     show_results(screen, object);
@@ -506,7 +506,7 @@ int command(Client& client, Screen& screen, const std::string& id) {
 int cancel(Client& client, Screen& screen, const std::string& id, bool force) {
   const auto answer = client.ask("cancel", {{"command", id}, {"force", force}});
   if (!answer) return report(screen, answer.error());
-  write_object(screen, *answer, [&](const Json&) {
+  write_answer(screen, *answer, [&](const Json&) {
     screen.out << "command " << id
                << (force ? ": what runs is told to stop\n" : ": what runs ends, nothing more is begun\n");
   });

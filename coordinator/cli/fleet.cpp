@@ -52,7 +52,7 @@ Column hash_column(std::string header, std::string name) {
 int act(Client& client, Screen& screen, const char* verb, const Json& request, const std::string& done) {
   const auto answer = client.ask(verb, request);
   if (!answer) return report(screen, answer.error());
-  write_object(screen, *answer, [&](const Json&) { screen.out << done << '\n'; });
+  write_answer(screen, *answer, [&](const Json&) { screen.out << done << '\n'; });
   return 0;
 }
 
@@ -165,14 +165,14 @@ int types(Client& client, Screen& screen, const std::string& ns) {
 int schema(Client& client, Screen& screen, const std::string& type) {
   const auto answer = type.empty() ? all_schemas(client) : client.ask("schema", {{"type", type}});
   if (!answer) return report(screen, answer.error());
-  write_object(screen, *answer, [&](const Json& object) { screen.out << object.dump(2) << '\n'; });
+  write_answer(screen, *answer, [&](const Json& object) { screen.out << object.dump(2) << '\n'; });
   return 0;
 }
 
 int status(Client& client, Screen& screen) {
   const auto answer = client.ask("status", Json::object());
   if (!answer) return report(screen, answer.error());
-  write_object(screen, *answer, [&](const Json& object) { show_status(screen, object); });
+  write_answer(screen, *answer, [&](const Json& object) { show_status(screen, object); });
   return Json::parse(*answer).value("state", "") == "ok" ? 0 : 1;
 }
 

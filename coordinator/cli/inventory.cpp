@@ -119,7 +119,7 @@ int resource(Client& client, Screen& screen, const std::string& which, bool hist
   auto answer = client.ask("resource", *request);
   if (answer) answer = rest_of(client, "resource", std::move(*request), "history", std::move(*answer));
   if (!answer) return report(screen, answer.error());
-  write_object(screen, *answer, [&](const Json& object) { show_resource(screen, object); });
+  write_answer(screen, *answer, [&](const Json& object) { show_resource(screen, object); });
   return 0;
 }
 

@@ -56,7 +56,7 @@ int check(Screen& screen, const std::string& input, const std::map<std::string, 
   }
   const bool good = checked.mistakes.empty();
   const Json answer{{"file", file}, {"ok", good}, {"mistakes", list}};
-  write_object(screen, answer.dump(-1, ' ', false, Json::error_handler_t::replace), [&](const Json&) {
+  write_answer(screen, answer.dump(-1, ' ', false, Json::error_handler_t::replace), [&](const Json&) {
     if (good) screen.out << file << ": good: " << checked.holds << '\n';
   });
   return good ? 0 : report(screen, checked.mistakes);

@@ -217,22 +217,28 @@ void write_table(Screen& screen, const std::vector<Column>& columns, const Json&
   writer.flush();
 }
 
-void write_object(Screen& screen, const std::string& answer, const std::function<void(const Json&)>& table) {
+void write_object(Screen& screen, const Json& object, const std::function<void(const Json&)>& table) {
   switch (screen.format) {
     case Format::kTable:
-      table(Json::parse(answer));
+      table(object);
       break;
     case Format::kJson:
-      screen.out << Json::parse(answer).dump(2) << '\n';
+      screen.out << object.dump(2) << '\n';
       break;
     case Format::kNdjson:
-      screen.out << (answer.find('\n') == std::string::npos ? answer : Json::parse(answer).dump()) << '\n';
+      screen.out << object.dump() << '\n';
       break;
     case Format::kYaml:
-      screen.out << to_yaml(Json::parse(answer));
+      screen.out << to_yaml(object);
       break;
   }
   screen.out << std::flush;
+}
+
+void write_answer(Screen& screen, const std::string& answer, const std::function<void(const Json&)>& table) {
+  const bool is_line = answer.find('\n') == std::string::npos;
+  if (screen.format != Format::kNdjson || !is_line) return write_object(screen, Json::parse(answer), table);
+  screen.out << answer << '\n' << std::flush;
 }
 
 void Progress::show(const std::string& line) {

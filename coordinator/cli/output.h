@@ -86,7 +86,9 @@ class ListWriter {
 void write_table(Screen& screen, const std::vector<Column>& columns, const Json& items);
 
 /// Writes one object: `table` does it for that format.
-void write_object(Screen& screen, const std::string& answer, const std::function<void(const Json&)>& table);
+void write_object(Screen& screen, const Json& object, const std::function<void(const Json&)>& table);
+/// The same of its JSON text.
+void write_answer(Screen& screen, const std::string& answer, const std::function<void(const Json&)>& table);
 
 /// One line on a terminal that is written anew each time; on anything else nothing, or a line now and then with -v.
 class Progress {

@@ -121,7 +121,7 @@ int discover(Client& client, Screen& screen, const DiscoverOptions& options, con
   if (!started) return report(screen, started.error());
   const std::string id = field(Json::parse(*started), "run");
   if (!options.wait) {
-    write_object(screen, *started, [&](const Json& answer) {
+    write_answer(screen, *started, [&](const Json& answer) {
       screen.out << "run " << id << (answer.value("merged", false) ? " follows the one that runs now" : " started")
                  << ": muster run " << id << '\n';
     });
@@ -133,7 +133,7 @@ int discover(Client& client, Screen& screen, const DiscoverOptions& options, con
     note(screen, "stopped waiting; the run goes on: muster run " + id);
     return 1;
   }
-  write_object(screen, **finished, [&](const Json& run) { show_run(screen, run); });
+  write_answer(screen, **finished, [&](const Json& run) { show_run(screen, run); });
   return run_status(Json::parse(**finished));
 }
 
@@ -169,7 +169,7 @@ int run(Client& client, Screen& screen, const std::string& id) {
   auto answer = client.ask("run", {{"run", id}});
   if (answer) answer = rest_of(client, "run", {{"run", id}}, "scans", std::move(*answer));
   if (!answer) return report(screen, answer.error());
-  write_object(screen, *answer, [&](const Json& object) { show_run(screen, object); });
+  write_answer(screen, *answer, [&](const Json& object) { show_run(screen, object); });
   return 0;
 }
 

@@ -93,7 +93,7 @@ TEST_CASE("YAML escapes what may not stand in a file, or would be taken for a li
 TEST_CASE("one object in each format") {
   const auto written = [](Format format) {
     TestScreen test(format);
-    write_object(test.screen, R"({"b":1,"a":[2]})",
+    write_answer(test.screen, R"({"b":1,"a":[2]})",
                  [&](const Json& object) { test.out << object.size() << " fields\n"; });
     return test.out.str();
   };

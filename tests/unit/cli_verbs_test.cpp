@@ -418,7 +418,7 @@ TEST_CASE("what is wrong with a user's words is said without a fleet") {
 TEST_CASE("an answer of several lines is one as ndjson") {
   TestScreen test;
   test.screen.format = Format::kNdjson;
-  write_object(test.screen, "{\n  \"b\": 1,\n  \"a\": 1.50\n}", [](const Json&) {});
+  write_answer(test.screen, "{\n  \"b\": 1,\n  \"a\": 1.50\n}", [](const Json&) {});
   CHECK(test.out.str() == "{\"b\":1,\"a\":1.5}\n");
 }
 
