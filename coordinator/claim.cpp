@@ -1,14 +1,31 @@
 #include "coordinator/claim.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 namespace muster {
 
 using Json = nlohmann::json;
 
+namespace {
+
+/// Whether properties, in their canonical form or as dump() writes them, name one of those that hold what is
+/// write-only: few do, and need parsing.
+bool may_hold_write_only(const PropertyRule& rules, const JsonText& properties) {
+  if (rules.others != nullptr && rules.others->holds_write_only) return true;
+  return std::ranges::any_of(rules.properties, [&](const auto& property) {
+    if (!property.second.holds_write_only) return false;
+    const auto key = Json(property.first).dump();  // with an escape, it may be written in other ways
+    return key.find('\\') != std::string::npos || properties.find(key) != std::string::npos;
+  });
+}
+
+}  // namespace
+
 JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
                     const std::function<std::string(const std::string&)>& digest) {
-  if (!rules.holds_write_only) return declared_text(resource);
+  if (!rules.holds_write_only || !may_hold_write_only(rules, resource.properties)) return declared_text(resource);
   auto kept = resource;
   auto properties = Json::parse(resource.properties);
   for (const auto& pointer : write_only_in(rules, properties)) {
