@@ -273,7 +273,7 @@ std::optional<YamlError> check_line(std::string_view line, int number) {
 }
 
 std::optional<YamlError> check_bytes(std::string_view text) {
-  if (text.size() > kMaxYamlBytes) return YamlError{1, 1, "larger than 40 MiB"};
+  if (text.size() > kMaxYamlBytes) return YamlError{1, 1, "larger than 128 MiB"};
   const auto allowed = [](char c) { return c == '\n' || !control_character(c); };
   const auto absent = [&](std::string_view each) { return text.find(each) == std::string_view::npos; };
   if (valid_utf8(text) && std::ranges::all_of(text, allowed) && std::ranges::all_of(kOldBreaks, absent))

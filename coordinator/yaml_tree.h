@@ -25,8 +25,8 @@ struct YamlError {
   std::string message;
 };
 
-inline constexpr std::size_t kMaxYamlBytes = 40U << 20;
-inline constexpr std::size_t kMaxYamlNodes = 4'000'000;  // what aliases repeat counts again
+inline constexpr std::size_t kMaxYamlBytes = 128U << 20;
+inline constexpr std::size_t kMaxYamlNodes = 8'000'000;  // what aliases repeat counts again
 
 /// Parses one document of YAML or JSON; an empty text is a null node. Aliases become copies of what they name.
 /// errors   syntax, text that is not UTF-8, a second document, tags other than !!str, the limits above
