@@ -277,8 +277,9 @@ Result<JsonText> Api::discover(ApiRequest& request, Effects&) {
 }
 
 JsonText Api::run_object(const RunRow& row) const {
-  if (const auto* active = p_.discovery.active(); active != nullptr && active->row().id == row.id)
-    return active->report();
+  const auto& active = p_.discovery.active();
+  const auto running = std::ranges::find(active, row.id, [](const auto& each) { return each.run->row().id; });
+  if (running != active.end()) return running->run->report();
   if (row.finished_at) return row.report;
   return JsonObject()
       .text("run", row.id.value)
@@ -289,7 +290,7 @@ JsonText Api::run_object(const RunRow& row) const {
       .number("duration_ms", 0)
       .raw("scans", "[]")
       .raw("problems", "[]")
-      .text("waiting", p_.discovery.active() == nullptr ? "waiting for workers" : "waiting for the run before it")
+      .text("waiting", p_.discovery.is_blocked() ? "waiting for the run before it" : "waiting for workers")
       .take();
 }
 

@@ -219,7 +219,8 @@ Result<JsonText> Api::status(ApiRequest&, Effects&) {
   }
   const auto runs = must(p_.store.runs({}, 1));
   const auto& jobs = p_.dispatcher.counters();
-  const auto* active = p_.discovery.active();
+  const auto& running = p_.discovery.active();
+  const auto* active = running.empty() ? nullptr : running.front().run.get();
   return nlohmann::json{{"state", ok ? "ok" : "degraded"},
                         {"fleet", p_.store.fleet().value},
                         {"coordinator", p_.status.id.value},

@@ -257,7 +257,9 @@ void Coordinator::decide(TimePoint now, Dispatcher::Lateness lateness) {
   }
   core_->commands.tick(now, effects_);
   core_->discovery.tick(now, effects_);
-  if (core_->discovery.active() == nullptr || MUSTER_MUTATION("forget-writes")) core_->writes.forget();
+  const auto& runs = core_->discovery.active();
+  const auto position = core_->writes.position();
+  core_->writes.forget(runs.empty() || MUSTER_MUTATION("forget-writes") ? position : runs.front().run->begun_at());
   core_->dispatcher.tick(now, lateness, effects_);
   report_notices();
   look_at_pools(now);
@@ -297,8 +299,8 @@ void Coordinator::commit_and_publish(TimePoint now) {
   if (store_.uncommitted() > 0) {
     if (dirty_since_ == TimePoint{}) dirty_since_ = now;
     const bool due = !effects_.after_commit.empty() || store_.uncommitted() >= kMaxUncommitted ||
-                     now - dirty_since_ >= kMaxDirty || publication_due() <= now ||
-                     core_->discovery.active() == nullptr || !core_->commands.idle();
+                     now - dirty_since_ >= kMaxDirty || publication_due() <= now || core_->discovery.active().empty() ||
+                     !core_->commands.idle();
     if (!due) return;
     core_->publisher.note_published();
     must(store_.commit());
@@ -514,7 +516,7 @@ TimePoint Coordinator::publication_due() const {
 }
 
 bool Coordinator::idle() const {
-  return recover_at_ == TimePoint::max() && core_->discovery.active() == nullptr && !core_->discovery.queued() &&
+  return recover_at_ == TimePoint::max() && core_->discovery.active().empty() && !core_->discovery.queued() &&
          core_->commands.idle();
 }
 

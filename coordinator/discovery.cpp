@@ -16,6 +16,7 @@ namespace {
 constexpr Millis kWaitForWorkers{10'000};  // that the configuration names, before the first run
 constexpr Millis kWaitForReturn{10'000};   // of workers that fell silent: they may be restarting
 constexpr Millis kProgressEvery{2000};
+constexpr Millis kBusyAgain{1000};  // until it is seen whether a target that is due is still being looked at
 constexpr std::size_t kRunsKept = 1000;
 constexpr std::string_view kDrift = "drift";
 
@@ -102,7 +103,7 @@ void Discovery::remove_target(TargetRow& row) {
   must(s_.store.put_target(row));
   mark_stale(row);
   due_.erase(row.name);
-  if (active_) active_->outdate(row.id);
+  outdate(row.id);
   s_.events.emit(row.ns, "target.changed", row.name,
                  JsonObject().text("target", row.name).text("is", "removed").take());
 }
@@ -168,7 +169,7 @@ bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   if (moved && !changed) row.system.clear();
   must(s_.store.put_target(row));
   if (changed) mark_stale(row);
-  if (moved && active_) active_->outdate(row.id);
+  if (moved) outdate(row.id);
   if (changed || back || renamed) {
     const std::string_view is = changed ? "configuration changed" : renamed ? "renamed" : "back";
     s_.events.emit(row.ns, "target.changed", row.name, JsonObject().text("target", row.name).text("is", is).take());
@@ -269,6 +270,7 @@ void Discovery::queue(ScopePart scope, const std::string& reason) {
     queued_scope_ = {};
   }
   queued_scope_.add(std::move(scope));
+  is_blocked_ = false;
   queued_->state = "queued";
   queued_->scope = queued_scope_.json();
   must(s_.store.put_run(*queued_));
@@ -299,11 +301,42 @@ TimePoint Discovery::return_until(const std::vector<TargetRow>& targets) {
   return until;
 }
 
+Run* Discovery::of_owner(std::uint64_t owner) const {
+  const auto found = std::ranges::find(active_, owner, [](const Active& each) { return each.run->owner(); });
+  return found == active_.end() ? nullptr : found->run.get();
+}
+
+bool Discovery::is_looked_at(const TargetId& target) const {
+  return std::ranges::any_of(active_, [&](const Active& each) { return each.run->looks_at(target); });
+}
+
+std::size_t Discovery::open_targets() const {
+  std::size_t open = 0;
+  for (const auto& each : active_) open += each.run->open_targets();
+  return open;
+}
+
+std::set<std::string> Discovery::looked_at() const {
+  std::set<std::string> names;
+  if (open_targets() == 0) return names;
+  for (const auto& row : must(s_.store.targets())) {
+    if (is_looked_at(row.id)) names.insert(row.name);
+  }
+  return names;
+}
+
+void Discovery::outdate(const TargetId& target) {
+  for (const auto& each : active_) each.run->outdate(target);
+}
+
 void Discovery::begin(TimePoint now) {
+  if (is_blocked()) return;
   std::vector<TargetRow> targets;
   for (auto& row : must(s_.store.targets())) {
     if (row.state != TargetState::kRemoved && queued_scope_.of(row)) targets.push_back(std::move(row));
   }
+  is_blocked_ = std::ranges::any_of(targets, [&](const TargetRow& target) { return is_looked_at(target.id); });
+  if (is_blocked_) return;
   if (!first_) workers_until_ = return_until(targets);
   if (now < workers_until_ && !(first_ && workers_ready(targets))) return;
   first_ = false;
@@ -315,9 +348,9 @@ void Discovery::begin(TimePoint now) {
     if (whole) due_[target.name] = next_look(target, now);
     set_rate(target, now);
   }
-  active_ = std::make_unique<Run>(s_, std::move(row), std::exchange(queued_scope_, {}), next_owner_++);
-  next_progress_ = now + kProgressEvery;
-  active_->start(std::move(targets), now);
+  auto run = std::make_unique<Run>(s_, std::move(row), std::exchange(queued_scope_, {}), next_owner_++);
+  active_.push_back({std::move(run), now + kProgressEvery, {}});
+  active_.back().run->start(std::move(targets), now);
 }
 
 void Discovery::set_rate(const TargetRow& target, TimePoint now) {
@@ -330,57 +363,81 @@ void Discovery::set_rate(const TargetRow& target, TimePoint now) {
 }
 
 bool Discovery::look_ahead(const JobOutcome& outcome, TimePoint now) {
-  return active_ && outcome.owner == active_->owner() && active_->look_ahead(outcome, now);
+  auto* const run = of_owner(outcome.owner);
+  return run != nullptr && run->look_ahead(outcome, now);
 }
 
 void Discovery::take(JobOutcome outcome) {
-  if (active_ && outcome.owner == active_->owner()) active_->take(std::move(outcome));
+  if (auto* const run = of_owner(outcome.owner)) run->take(std::move(outcome));
 }
 
 void Discovery::tick(TimePoint now, Effects& effects) {
   follow_announced_rates(now);
-  if (active_) {
-    active_->give_up_outdated(effects);
-    active_->advance(now);
-    if (!active_->finished() && now >= active_->deadline()) {
-      active_->abort(errc_name(Errc::kTimeout), "the run's deadline has come", effects);
+  for (auto& each : active_) {
+    auto& run = *each.run;
+    run.give_up_outdated(effects);
+    run.advance(now);
+    if (!run.finished() && now >= run.deadline()) {
+      run.abort(errc_name(Errc::kTimeout), "the run's deadline has come", effects);
     }
-    if (active_->finished()) {
-      s_.log.info("run={} state={}", active_->row().id.value, active_->row().state);
-      for (const auto& part : active_->follow_up()) queue(part, std::string(kDrift));
-      active_.reset();
+    if (run.finished()) {
+      s_.log.info("run={} state={}", run.row().id.value, run.row().state);
+      for (const auto& part : run.follow_up()) queue(part, std::string(kDrift));
       must(s_.store.prune_runs(kRunsKept));
-    } else if (now >= next_progress_) {
-      next_progress_ = now + kProgressEvery;
-      auto progress = active_->progress();
-      if (progress != last_progress_) s_.events.emit({}, "run.progress", active_->row().id.value, progress);
-      last_progress_ = std::move(progress);
+    } else if (now >= each.next_progress) {
+      each.next_progress = now + kProgressEvery;
+      auto progress = run.progress();
+      if (progress != each.last_progress) s_.events.emit({}, "run.progress", run.row().id.value, progress);
+      each.last_progress = std::move(progress);
     }
   }
+  const auto ended = std::erase_if(active_, [](const Active& each) { return each.run->finished(); });
+  if (ended > 0 || open_targets() < open_) is_blocked_ = false;
   queue_due(now);
-  if (!active_ && queued_) begin(now);
+  if (queued_) begin(now);
+  open_ = open_targets();
 }
 
 void Discovery::queue_due(TimePoint now) {
   ScopePart due;
+  std::optional<std::set<std::string>> busy;
   for (auto& [target, when] : due_) {
     if (when > now) continue;
+    if (!busy) busy = looked_at();
+    if (busy->contains(target)) {
+      when = now + kBusyAgain;
+      continue;
+    }
     when = TimePoint::max();
     due.targets.push_back(target);
   }
   if (!due.targets.empty()) queue(std::move(due), "interval");
   if (now < reread_due_) return;
   reread_due_ = now + s_.config.drift_interval;
-  const bool rereading = active_ && active_->row().trigger == kDrift;  // it takes longer than the interval
-  if (!rereading) queue({.look = Look::kReread}, std::string(kDrift));
+  const bool rereading =  // it takes longer than the interval
+      std::ranges::any_of(active_, [](const Active& each) { return each.run->row().trigger == kDrift; });
+  if (!rereading) queue_reread();
+}
+
+/// Of all targets, but for those that are being looked at in any case.
+void Discovery::queue_reread() {
+  ScopePart part{.look = Look::kReread};
+  if (open_targets() > 0) {
+    for (const auto& row : must(s_.store.targets())) {
+      const bool free = row.state != TargetState::kRemoved && row.discover && !is_looked_at(row.id);
+      if (free) part.targets.push_back(row.name);
+    }
+    if (part.targets.empty()) return;
+  }
+  queue(std::move(part), std::string(kDrift));
 }
 
 TimePoint Discovery::next_due() const {
   auto due = TimePoint::max();
   due = std::min(due, reread_due_);
   for (const auto& [target, when] : due_) due = std::min(due, when);
-  if (active_) return std::min({due, active_->deadline(), next_progress_});
-  if (queued_) due = std::min(due, workers_until_);
+  for (const auto& each : active_) due = std::min({due, each.run->deadline(), each.next_progress});
+  if (queued_ && !is_blocked()) due = std::min(due, workers_until_);
   return due;
 }
 

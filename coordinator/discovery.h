@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,10 @@
 
 namespace muster {
 
-/// When runs begin, over what, and which one: one run at a time, one more waiting that takes in what is asked for
-/// meanwhile. Store errors are thrown as StoreFailure. Thread: loop thread only.
+/// When runs begin, over what, and which one: no target is looked at by two runs at once. What is asked for while one
+/// of its targets is being looked at waits in one more run, which takes in all that is asked for until it begins; a
+/// slow target holds up no run that has nothing to do with it. Store errors are thrown as StoreFailure. Thread: loop
+/// thread only.
 class Discovery {
  public:
   struct Trigger {
@@ -43,10 +46,24 @@ class Discovery {
   void tick(TimePoint now, Effects& effects);
   [[nodiscard]] TimePoint next_due() const;
 
-  [[nodiscard]] const Run* active() const { return active_.get(); }
+  /// Runs under way, the oldest first; at most kMaxActive.
+  struct Active {
+    std::unique_ptr<Run> run;
+    TimePoint next_progress;
+    JsonText last_progress;
+  };
+  static constexpr std::size_t kMaxActive = 16;
+  [[nodiscard]] const std::vector<Active>& active() const { return active_; }
   [[nodiscard]] const std::optional<RunRow>& queued() const { return queued_; }
+  /// Whether what is queued waits for a run under way.
+  [[nodiscard]] bool is_blocked() const { return is_blocked_ || active_.size() >= kMaxActive; }
 
  private:
+  [[nodiscard]] Run* of_owner(std::uint64_t owner) const;
+  [[nodiscard]] bool is_looked_at(const TargetId& target) const;
+  /// Targets that runs under way have not done with.
+  [[nodiscard]] std::size_t open_targets() const;
+  void outdate(const TargetId& target);
   void sync_targets();
   /// How often a target may be asked: as the configuration says, or as its workers do.
   void set_rate(const TargetRow& target, TimePoint now);
@@ -65,18 +82,21 @@ class Discovery {
   void queue(ScopePart scope, const std::string& reason);
   [[nodiscard]] TimePoint next_look(const TargetRow& target, TimePoint now) const;
   void queue_due(TimePoint now);
+  void queue_reread();
+  /// Names of the targets that runs under way have not done with.
+  [[nodiscard]] std::set<std::string> looked_at() const;
   void begin(TimePoint now);
 
   RunServices s_;
   Random& random_;
-  std::unique_ptr<Run> active_;
+  std::vector<Active> active_;
   std::optional<RunRow> queued_;
   RunScope queued_scope_;
+  bool is_blocked_ = false;  // what is queued: until something of it changes, or a run has done with a target
+  std::size_t open_ = 0;     // open_targets(), at the last tick
   std::map<std::string, TimePoint> due_;  // by target name: when its interval is over
   TimePoint reread_due_ = TimePoint::max();
   TimePoint workers_until_;  // the next run waits for workers until then
-  TimePoint next_progress_;
-  JsonText last_progress_;
   RunId newest_;
   std::uint64_t next_owner_ = 1;
   std::uint64_t changes_seen_ = 0;  // of the registry, when the rates were set

@@ -38,6 +38,7 @@ Run::~Run() = default;
 
 void Run::start(std::vector<TargetRow> targets, TimePoint now) {
   started_wall_ = s_.clock.wall();
+  begun_at_ = s_.writes.position();
   deadline_ = now + s_.config.limits.run_deadline;
   row_.state = "running";
   row_.started_at = started_wall_;
@@ -449,6 +450,17 @@ void Run::fail_scan(TargetRun& target, Scan& scan, const Error& error, const std
   ++scan.counts.errors;
   scan.listing_failed = true;
   problem(target, scan.type->name, errc_name(error.code), doing + ": " + error.message);
+}
+
+bool Run::looks_at(const TargetId& id) const {
+  return std::ranges::any_of(targets_, [&](const auto& target) {
+    return target->phase != TargetRun::Phase::kDone && target->target.id == id;
+  });
+}
+
+std::size_t Run::open_targets() const {
+  const auto open = [](const auto& target) { return target->phase != TargetRun::Phase::kDone; };
+  return static_cast<std::size_t>(std::ranges::count_if(targets_, open));
 }
 
 std::string Run::waiting() const {

@@ -65,6 +65,11 @@ class Run {
   void abort(std::string_view code, const std::string& why, Effects& effects);
 
   [[nodiscard]] bool finished() const { return finished_; }
+  /// Whether it has not done with that target yet.
+  [[nodiscard]] bool looks_at(const TargetId& target) const;
+  [[nodiscard]] std::size_t open_targets() const;
+  /// Of WriteLog, when it began.
+  [[nodiscard]] std::uint64_t begun_at() const { return begun_at_; }
   [[nodiscard]] TimePoint deadline() const { return deadline_; }
   [[nodiscard]] const RunRow& row() const { return row_; }
   [[nodiscard]] std::uint64_t owner() const { return owner_; }
@@ -194,6 +199,7 @@ class Run {
   std::uint64_t owner_ = 0;
   TimePoint deadline_;
   WallTime started_wall_;
+  std::uint64_t begun_at_ = 0;
   bool finished_ = false;
   bool aborted_ = false;
   std::vector<std::unique_ptr<TargetRun>> targets_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "coordinator/scan.h"
 #include "schema/mutation.h"
@@ -40,9 +41,12 @@ class WriteLog {
     return !entries_.empty() && entries_.contains(key(scan, native_id));
   }
   [[nodiscard]] bool empty() const { return entries_.empty(); }
-  /// No observation is under way: what has been written is of no more interest.
-  void forget() {
-    std::erase_if(entries_, [](const auto& entry) { return entry.second.in_flight == 0; });
+  /// No observation that was asked for before `position` is under way: what had been written by then is of no more
+  /// interest.
+  void forget(std::uint64_t position) {
+    if (std::exchange(forgotten_, position) == position) return;
+    std::erase_if(entries_,
+                  [&](const auto& entry) { return entry.second.in_flight == 0 && entry.second.written <= position; });
   }
 
  private:
@@ -58,6 +62,7 @@ class WriteLog {
 
   std::unordered_map<Hash128, Entry, HashOfHash128> entries_;
   std::uint64_t position_ = 0;
+  std::uint64_t forgotten_ = 0;
 };
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "coordinator/write_log.h"
 #include "support/commands_fixture.h"
 
 using namespace muster;
@@ -51,6 +52,48 @@ TEST_CASE_METHOD(CommandsFixture, "an observation that was asked for before a ch
   } else {
     CHECK(Json::parse(row("NS::Box", "made-1").properties) == known);
   }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "an observation is as old after runs of other targets as before") {
+  add_target("u");
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  discover({{"targets", {"u"}}});
+  system.list_properties = true;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<ListJob>(job.operation) && job.target.name == "t") return FakeWorker::Hold{};
+    return {};
+  };
+  api("discover", {{"targets", {"t"}}});
+  wait_until([&] { return api("status")["jobs"]["in_flight"] == 2; });  // a list of each type
+  CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
+  const auto other = api("discover", {{"targets", {"u"}}});
+  wait_until([&] { return api("run", {{"run", other["run"]}})["state"] == "complete"; });
+  advance(Millis(500));
+  events();
+  worker().on_job = {};
+  worker().release();
+  finish_runs();
+  CHECK(resource_events().empty());
+  CHECK(Json::parse(row("NS::Box", "made-1").properties)["size"] == 2);
+}
+
+TEST_CASE("writes are forgotten that no observation is older than") {
+  WriteLog log;
+  log.note(1, "a");
+  const auto position = log.position();
+  log.note(1, "b");
+  log.begin(1, "c");
+  CHECK(log.outdates(0, 1, "a"));
+  log.forget(position);
+  CHECK_FALSE(log.knows(1, "a"));
+  CHECK(log.outdates(position, 1, "b"));
+  log.forget(log.position());
+  CHECK_FALSE(log.knows(1, "b"));
+  CHECK(log.knows(1, "c"));
+  log.end(1, "c");
+  log.forget(log.position());
+  CHECK(log.empty());
 }
 
 TEST_CASE_METHOD(CommandsFixture, "what was seen of an object before a deletion found it gone is no news") {

@@ -27,6 +27,19 @@ struct RunsFixture : CoordinatorFixture {
       return {};
     };
   }
+  /// The same of one target's only.
+  void hold_lists_of(const std::string& target) {
+    workers.at(0)->on_job = [target](const Job& job) -> FakeWorker::Behaviour {
+      if (std::holds_alternative<ListJob>(job.operation) && job.target.name == target) return FakeWorker::Hold{};
+      return {};
+    };
+  }
+  template <typename Operation>
+  std::size_t asked_of(const std::string& target) {
+    const auto jobs = workers.at(0)->asked<Operation>();
+    return static_cast<std::size_t>(
+        std::ranges::count_if(jobs, [&](const Job& job) { return job.target.name == target; }));
+  }
   void let_go() {
     workers.at(0)->on_job = nullptr;
     workers.at(0)->release();
@@ -59,6 +72,119 @@ TEST_CASE_METHOD(RunsFixture, "a trigger during a run gives the run that follows
   const auto report = run(second["run"]);
   CHECK(report["state"] == "complete");
   CHECK(report["scans"].size() == 2);  // what both of them asked for
+}
+
+TEST_CASE_METHOD(RunsFixture, "a run waits for no target that it has nothing to do with") {
+  add_target("u");
+  start_discovered();
+  hold_lists_of("t");
+  const auto slow = api("discover");
+  advance(Millis(200));
+  const auto quick = api("discover", {{"targets", {"u"}}});
+  CHECK(quick["merged"] == false);
+  advance(Millis(200));
+  CHECK(run(quick["run"])["state"] == "complete");
+  CHECK(run(quick["run"])["scans"].size() == 2);
+  CHECK(run(slow["run"])["state"] == "running");
+  CHECK(api("status")["runs"]["active"] == slow["run"]);
+
+  const auto next = api("discover", {{"targets", {"t"}}});  // it is being looked at
+  const auto joined = api("discover", {{"targets", {"u"}}});
+  advance(Millis(200));
+  CHECK(next["merged"] == false);
+  CHECK(joined["run"] == next["run"]);
+  CHECK(joined["merged"] == true);
+  CHECK(run(next["run"])["waiting"] == "waiting for the run before it");
+  let_go();
+  finish_runs();
+  CHECK(run(slow["run"])["state"] == "complete");
+  CHECK(run(next["run"])["state"] == "complete");
+  CHECK(run(next["run"])["scans"].size() == 4);
+}
+
+TEST_CASE_METHOD(RunsFixture, "a run waits for a target no longer than until that has been looked at") {
+  for (const auto* name : {"u", "v"}) add_target(name);
+  start_discovered();
+  workers.at(0)->on_job = [this](const Job& job) -> FakeWorker::Behaviour {  // u fails in the end, t takes long
+    if (!std::holds_alternative<ListJob>(job.operation) || job.target.name == "v") return {};
+    return FakeWorker::Hold{};
+  };
+  const auto slow = api("discover");
+  advance(Millis(200));
+  const auto next = api("discover", {{"targets", {"u"}}});
+  advance(Millis(200));
+  REQUIRE(run(next["run"])["state"] == "queued");
+  hold_lists_of("t");
+  SECTION("to its end") {
+    workers.at(0)->release();
+    advance(Millis(200));  // t is asked for more
+  }
+  SECTION("or declared no more") {
+    std::erase_if(config.targets, [](const auto& target) { return target.name == "u"; });
+    workers.at(0)->release();
+    advance(Millis(200));
+  }
+  CHECK(run(slow["run"])["state"] == "running");
+  CHECK(run(next["run"])["state"] == "complete");
+  let_go();
+  finish_runs();
+  CHECK(run(slow["run"])["state"] == "complete");
+}
+
+TEST_CASE_METHOD(RunsFixture, "an interval that is over while a target takes long holds for the others") {
+  add_target("u");
+  config.discovery_interval = Millis(10'000);
+  config.drift_interval = Millis(15'000);
+  start_discovered();
+  hold_lists_of("t");
+  const auto slow = api("discover", {{"targets", {"t"}}});
+  advance(Millis(200));
+  workers.at(0)->jobs.clear();
+  advance(Millis(60'000));
+  CHECK(run(slow["run"])["state"] == "running");
+  CHECK(asked_of<InspectJob>("u") >= 5);
+  CHECK(asked_of<InspectJob>("t") == 0);
+  CHECK(runs_in("queued") == 0);  // one that waited for t would take those of u in
+  let_go();
+  advance(Millis(5'000));
+  CHECK(asked_of<InspectJob>("t") == 1);  // it has been due all the while
+}
+
+TEST_CASE_METHOD(RunsFixture, "so many runs are under way at once, and the others wait") {
+  Strings names;
+  for (std::size_t i = 0; i <= Discovery::kMaxActive; ++i) names.push_back(add_target("u" + std::to_string(i)).name);
+  auto& worker = add_worker();
+  worker.announcement.slots = 100;
+  start();
+  finish_runs();
+  hold_lists();
+  for (const auto& name : names) {
+    api("discover", {{"targets", {name}}});
+    advance(Millis(20));
+  }
+  CHECK(runs_in("running") == Discovery::kMaxActive);
+  CHECK(runs_in("queued") == 1);
+  let_go();
+  finish_runs();
+  CHECK(runs_in("complete") == names.size() + 1);
+}
+
+TEST_CASE_METHOD(RunsFixture, "runs that were under way at once are one after a restart") {
+  add_target("u");
+  start_discovered();
+  hold_lists();
+  const auto first = api("discover", {{"targets", {"t"}}});
+  advance(Millis(200));
+  const auto second = api("discover", {{"targets", {"u"}}});
+  advance(Millis(200));
+  REQUIRE(runs_in("running") == 2);
+  crash();
+  workers.at(0)->on_job = nullptr;
+  start();
+  finish_runs();
+  CHECK(run(first["run"])["state"] == "complete");
+  CHECK(run(first["run"])["scans"].size() == 4);
+  CHECK(run(second["run"])["merged_into"] == first["run"]);
 }
 
 TEST_CASE_METHOD(RunsFixture, "a trigger of named targets is not lost in a waiting run over all") {
