@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace muster {
@@ -11,12 +13,22 @@ ThreadExecutor::ThreadExecutor(std::size_t slots, std::function<void()> wake)
     : slots_(slots), wake_(std::move(wake)), waits_(slots) {
   threads_.reserve(slots);
   idle_.reserve(slots);
-  for (Idle& wait : waits_) {
-    threads_.emplace_back([this, &wait] { run(wait); });
+  try {
+    for (Idle& wait : waits_) {
+      threads_.emplace_back([this, &wait] { run(wait); });
+    }
+  } catch (const std::system_error& error) {
+    stop();  // those that there are would be waited for without end
+    throw std::runtime_error("no thread for each slot: " + std::string(error.what()) +
+                             ": fewer --slots take less; memory or processes may be limited");
   }
 }
 
 ThreadExecutor::~ThreadExecutor() {
+  stop();
+}
+
+void ThreadExecutor::stop() {
   const std::lock_guard lock(mutex_);
   stopping_ = true;
   for (Idle* thread : idle_) thread->called.notify_one();

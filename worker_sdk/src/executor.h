@@ -42,6 +42,7 @@ class ThreadExecutor final : public Executor {
   };
 
   /// `wake`   called from any thread when take() has something to give
+  /// Throws std::runtime_error when the system gives no thread for each slot.
   ThreadExecutor(std::size_t slots, std::function<void()> wake);
   /// Waits for what runs; what has not begun never does.
   ~ThreadExecutor() override;
@@ -61,6 +62,8 @@ class ThreadExecutor final : public Executor {
     bool is_called = false;
   };
   void run(Idle& self);
+  /// Tells the threads to end.
+  void stop();
   /// Who is to be woken for what is queued, if anybody: the thread that worked last, whose memory is still at hand.
   /// Not while one is on its way: it wakes the next when it has taken its work, and short jobs end before that many
   /// threads would be awake. With the mutex held.
