@@ -111,9 +111,18 @@ void PluginKeeper::take_over(TimePoint now) {
   serving_ = std::exchange(next_, std::nullopt);
 }
 
+void PluginKeeper::give_up_unaccepted(TimePoint now) {
+  if (!serving_) return;
+  for (Seat& seat : serving_->seats) {
+    if (seat.process && !seat.process->accepted && now - seat.process->started >= kAcceptPatience)
+      seat.process->killed = true;
+  }
+}
+
 PluginKeeper::Actions PluginKeeper::decide(TimePoint now) {
   Actions actions;
   take_over(now);
+  give_up_unaccepted(now);
   for (auto* edition : {&serving_, &next_}) {
     if (!*edition) continue;
     for (std::size_t i = 0; i < (*edition)->seats.size(); ++i) {
@@ -144,7 +153,7 @@ TimePoint PluginKeeper::next_due() const {
     if (!*edition || !may_start(**edition)) continue;
     for (const Seat& seat : (*edition)->seats) {
       if (!seat.process) due = std::min(due, seat.restarts.next_start());
-      if (edition == &next_ && seat.process && !seat.process->accepted) {
+      if (seat.process && !seat.process->accepted && !seat.process->killed) {
         due = std::min(due, seat.process->started + kAcceptPatience);
       }
     }
@@ -200,7 +209,10 @@ void PluginKeeper::ended(pid_t pid, const std::string& how, TimePoint now) {
       if (!seat.process || seat.process->pid != pid) continue;
       const Process process = *std::exchange(seat.process, std::nullopt);
       settle(**edition, seat, std::chrono::duration_cast<Millis>(now - process.started),
-             process.killed ? "did not answer any more: killed" : how, now);
+             !process.killed    ? how
+             : process.accepted ? "did not answer any more: killed"
+                                : "no coordinator accepted it within 90 s: killed",
+             now);
       return;
     }
   }

@@ -88,7 +88,7 @@ class PluginKeeper {
     bool accepted = false;
     std::size_t jobs = 0;
     std::optional<TimePoint> lost{};
-    bool killed = false;  // as it was lost for too long
+    bool killed = false;  // as it was lost, or not accepted, for too long
     bool told = false;    // decide() has said so
   };
   struct Seat {
@@ -116,6 +116,8 @@ class PluginKeeper {
   void retire(Edition& edition);  // all of them do
   void settle(Edition& edition, Seat& seat, Millis ran, const std::string& how, TimePoint now);
   void take_over(TimePoint now);
+  /// One that nobody accepts may hang before it could say why.
+  void give_up_unaccepted(TimePoint now);
 
   std::size_t count_;
   std::optional<Edition> serving_;

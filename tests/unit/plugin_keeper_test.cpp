@@ -319,6 +319,28 @@ TEST_CASE("a worker that nobody hears any more is killed after 5 s and started a
   }
 }
 
+TEST_CASE("a first version that nobody accepts is killed, and started again") {
+  Plugin plugin(2);
+  plugin.keeper.want("v1");
+  REQUIRE(plugin.turn() == Pids{1, 2});
+  plugin.keeper.accepted(1);
+  CHECK(plugin.keeper.next_due() == plugin.clock.now() + Millis{90'000});
+  plugin.clock.advance(Millis{89'999});
+  plugin.turn();
+  CHECK(plugin.killed.empty());
+  plugin.clock.advance(Millis{1});
+  plugin.turn();
+  CHECK(plugin.killed == Pids{2});
+  plugin.turn();
+  CHECK(plugin.killed == Pids{2});
+  static_cast<void>(plugin.keeper.take_notices());
+  plugin.end(2, "killed by signal 9");
+  CHECK(plugin.keeper.take_notices() ==
+        std::vector<std::string>{"no coordinator accepted it within 90 s: killed; starts again in 200 ms"});
+  plugin.clock.advance(Millis{200});
+  CHECK(plugin.turn() == Pids{3});
+}
+
 TEST_CASE("who is accepted is not waited for, however long the others of the new version take") {
   Plugin plugin(2);
   plugin.keeper.want("v1");
