@@ -77,7 +77,7 @@ void Supervisor::start(Kept& kept, TimePoint now) {
 }
 
 void Supervisor::pass_on(Kept& kept, std::string_view line, TimePoint now) {
-  if (kept.stage == Stage::kWorkers && !kept.limit.admit(line.size(), now)) return;
+  if (kept.stage == Stage::kWorkers && !kept.limit.admit(escape(line).size(), now)) return;
   tell_left_out(kept);
   log_(kept.command.name, line);
 }
