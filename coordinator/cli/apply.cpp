@@ -469,7 +469,7 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
 
 int commands(Client& client, Screen& screen, std::uint64_t limit) {
   ListWriter list(screen,
-                  {column("COMMAND", "command"),
+                  {id_column("COMMAND", "command"),
                    column("KIND", "kind"),
                    column("STATE", "state"),
                    {"STACKS",

@@ -123,7 +123,7 @@ int plugins(Client& client, Screen& screen, const std::string& ns) {
 
 int workers(Client& client, Screen& screen) {
   return list_all(client, screen, "workers", Json::object(),
-                  {column("ID", "id"),
+                  {id_column("ID", "id"),
                    column("NAMESPACE", "namespace"),
                    column("POOL", "pool"),
                    column("PLUGIN", "plugin"),

@@ -89,7 +89,7 @@ int resources(Client& client, Screen& screen, const ResourcesOptions& options) {
   if (options.drifted) request["drifted"] = true;
   const bool filtered = !request.empty();
   if (options.limit > 0) request["limit"] = std::min(options.limit, kPage);
-  std::vector<Column> columns{column("ID", "id"),     column("TARGET", "target"),
+  std::vector<Column> columns{id_column("ID", "id"),  column("TARGET", "target"),
                               column("TYPE", "type"), column("NATIVE ID", "native_id"),
                               {"LABEL", other_label}, {"STATE", state_text}};
   if (options.managed.value_or(false)) columns.push_back(column("STACK", "stack"));

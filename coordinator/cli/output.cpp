@@ -72,16 +72,19 @@ std::string_view colour_of(std::string_view word) {
   return {};
 }
 
-/// Takes from the widest columns until the line fits.
-void shrink(std::vector<std::size_t>& widths, std::size_t terminal) {
+/// Takes from the widest columns that may be cut until the line fits.
+void shrink(std::vector<std::size_t>& widths, const std::vector<Column>& columns, std::size_t terminal) {
   const auto total = [&] {
     std::size_t sum = kGap * (widths.size() - 1);
     for (const std::size_t width : widths) sum += width;
     return sum;
   };
   while (total() > terminal) {
-    const auto widest = std::max_element(widths.begin(), widths.end());
-    if (*widest <= kNarrowest) return;
+    std::size_t* widest = nullptr;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      if (!columns[i].whole && (widest == nullptr || widths[i] > *widest)) widest = &widths[i];
+    }
+    if (widest == nullptr || *widest <= kNarrowest) return;
     --*widest;
   }
 }
@@ -152,6 +155,12 @@ Column column(std::string header, std::string field_name, Align align) {
   return {std::move(header), [name = std::move(field_name)](const Json& item) { return field(item, name); }, align};
 }
 
+Column id_column(std::string header, std::string field_name) {
+  auto made = column(std::move(header), std::move(field_name));
+  made.whole = true;
+  return made;
+}
+
 ListWriter::ListWriter(Screen& screen, std::vector<Column> columns, std::string empty)
     : screen_(screen), columns_(std::move(columns)), empty_(std::move(empty)) {
   for (const Column& one : columns_) widths_.push_back(display_width(one.header));
@@ -184,7 +193,7 @@ void ListWriter::write_rows() {
     for (std::size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], display_width(row[i]));
   }
   std::vector<std::size_t> widths = widths_;
-  if (screen_.width > 0) shrink(widths, screen_.width);
+  if (screen_.width > 0) shrink(widths, columns_, screen_.width);
   if (!rows_.empty() && !std::exchange(header_written_, true)) {
     std::vector<std::string> headers;
     for (const Column& one : columns_) headers.push_back(one.header);

@@ -52,9 +52,12 @@ struct Column {
   std::string header;
   std::function<std::string(const Json&)> text;  // not escaped yet
   Align align = Align::kLeft;
+  bool whole = false;  // never cut
 };
 /// A column that shows a field.
 Column column(std::string header, std::string field_name, Align align = Align::kLeft);
+/// The same of what other commands take: to be copied whole.
+Column id_column(std::string header, std::string field_name);
 
 /// Writes a list in the format that was asked for, page by page: memory does not grow with it.
 class ListWriter {

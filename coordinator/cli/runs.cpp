@@ -139,7 +139,7 @@ int discover(Client& client, Screen& screen, const DiscoverOptions& options, con
 
 int runs(Client& client, Screen& screen, std::uint64_t limit) {
   ListWriter list(screen,
-                  {column("RUN", "run"),
+                  {id_column("RUN", "run"),
                    column("STATE", "state"),
                    column("TRIGGER", "trigger"),
                    column("STARTED", "started_at"),

@@ -59,6 +59,14 @@ TEST_CASE("a table is cut to the terminal, not elsewhere") {
   CHECK(listed(Format::kTable, items) == "NAME                   SIZE\nééééééééééééééééééééé     1\n");
 }
 
+TEST_CASE("an id is never cut: other commands take it") {
+  TestScreen test;
+  test.screen.width = 20;
+  write_table(test.screen, {column("NAME", "name"), id_column("ID", "id")},
+              Json::parse(R"([{"name":"a long name","id":"01M8DGBHZ2JMFG00001"}])"));
+  CHECK(test.out.str() == "NAME      ID\na long …  01M8DGBHZ2JMFG00001\n");
+}
+
 TEST_CASE("a table has one header however many pages it has") {
   TestScreen test;
   ListWriter list(test.screen, two_columns(), "");
