@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 namespace muster::cli {
 namespace {
@@ -11,6 +14,15 @@ namespace {
 std::string value_of(const Environment& env, const std::string& name) {
   const auto it = env.find(name);
   return it == env.end() ? std::string() : it->second;
+}
+
+/// What one signs in with, and whom one trusts, by the keys of the file that says where the fleet is.
+std::array<std::pair<std::string_view, std::string*>, 5> sign_in_files(NatsOptions& nats) {
+  return {{{"creds", &nats.creds},
+           {"nkey_seed", &nats.nkey_seed},
+           {"tls_ca", &nats.tls_ca},
+           {"tls_cert", &nats.tls_cert},
+           {"tls_key", &nats.tls_key}}};
 }
 
 }  // namespace
@@ -67,6 +79,18 @@ Result<void> make_data_dir(const std::string& path) {
   return {};
 }
 
+std::string fleet_place(const Config& config) {
+  auto place = config;
+  std::string lines = place.nats.url + "\n";
+  if (place.prefix != Config{}.prefix) lines += "prefix=" + place.prefix + "\n";
+  if (place.nats.inbox != Config{}.nats.inbox) lines += "inbox=" + place.nats.inbox + "\n";
+  for (const auto& [key, file] : sign_in_files(place.nats)) {
+    if (!file->empty())
+      lines += std::string(key) + "=" + std::filesystem::absolute(*file).lexically_normal().string() + "\n";
+  }
+  return lines;
+}
+
 Result<void> find_fleet(Config& config) {
   if (!config.nats.url.empty()) return {};
   const auto path = std::filesystem::path(config.data_dir) / kUrlFile;
@@ -76,6 +100,26 @@ Result<void> find_fleet(Config& config) {
   }
   std::getline(file, config.nats.url);
   if (config.nats.url.empty()) config.nats.url = "nats://127.0.0.1:4222";
+  Config beside;
+  for (std::string line; std::getline(file, line);) {
+    const auto key = std::string_view(line).substr(0, line.find('='));
+    const auto value = line.substr(std::min(line.size(), key.size() + 1));
+    if (key == "prefix" && config.prefix == Config{}.prefix) config.prefix = value;
+    if (key == "inbox" && config.nats.inbox == Config{}.nats.inbox) config.nats.inbox = value;
+    for (const auto& [name, given] : sign_in_files(beside.nats)) {
+      if (key == name) *given = value;
+    }
+  }
+  auto& nats = config.nats;
+  if (nats.creds.empty() && nats.nkey_seed.empty()) {
+    nats.creds = beside.nats.creds;
+    nats.nkey_seed = beside.nats.nkey_seed;
+  }
+  if (nats.tls_ca.empty()) nats.tls_ca = beside.nats.tls_ca;
+  if (nats.tls_cert.empty()) {
+    nats.tls_cert = beside.nats.tls_cert;
+    nats.tls_key = beside.nats.tls_key;
+  }
   return {};
 }
 

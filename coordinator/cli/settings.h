@@ -35,8 +35,12 @@ ConfigResult settle(const Flags& flags, const Environment& env);
 /// Makes the data directory, for its owner only, where it is not there yet.
 Result<void> make_data_dir(const std::string& path);
 
+/// What `muster up` keeps of where its fleet is: a line with the URL, then one `key=value` for the prefix and for each
+/// file that one signs in with, where they are not the default.
+std::string fleet_place(const Config& config);
+
 /// Fills in nats.url where it is empty: what `muster up` keeps in the data directory, else the port of NATS on this
-/// machine.
+/// machine. With the former, what stands beside it holds where nothing else was given.
 Result<void> find_fleet(Config& config);
 
 }  // namespace muster::cli

@@ -44,8 +44,8 @@ class UrlFile {
   ~UrlFile() {
     if (!path_.empty()) unlink(path_.c_str());
   }
-  Result<void> write(std::string path, const std::string& url) {
-    if (auto written = write_private(path, url + "\n"); !written) return written;
+  Result<void> write(std::string path, const std::string& place) {
+    if (auto written = write_private(path, place); !written) return written;
     path_ = std::move(path);
     return {};
   }
@@ -106,7 +106,7 @@ std::optional<std::string> fleet_there(const Config& config) {
 
 void say_what_runs(Screen& screen, const Config& config) {
   note(screen, "data in " + config.data_dir);
-  note(screen, "watch the events with any NATS client:\n  nats sub -s \"$(cat '" + config.data_dir + "/" +
+  note(screen, "watch the events with any NATS client:\n  nats sub -s \"$(head -n1 '" + config.data_dir + "/" +
                    std::string(kUrlFile) + "')\" '" + config.prefix + ".event.>'");
 }
 
@@ -115,7 +115,6 @@ void say_what_to_try(Screen& screen, const UpOptions& options) {
   std::string common;
   if (config.data_dir != default_data_dir(options.env, geteuid() == 0))
     common += " --data-dir '" + config.data_dir + "'";
-  if (config.prefix != Config{}.prefix) common += " --prefix " + config.prefix;
   std::string text = "\nIt runs until Ctrl-C. Worth trying in another terminal:\n";
   for (const char* verb : {"resources --limit 20", "discover --wait", "events --follow", "workers", "status"}) {
     text += std::string("  muster ") + verb + common + "\n";
@@ -142,7 +141,7 @@ std::optional<int> start_all(const UpOptions& options, Config& config, PluginHos
     return refuse(screen, "fleet " + *other + " is on prefix '" + config.prefix +
                               "' already: stop its coordinator, or give this one another --prefix");
   }
-  if (auto written = url_file.write(fs::path(config.data_dir) / kUrlFile, config.nats.url); !written) {
+  if (auto written = url_file.write(fs::path(config.data_dir) / kUrlFile, fleet_place(config)); !written) {
     return refuse(screen, written.error().message);
   }
   supervisor.keep_running(coordinator_command(options, config, screen.verbosity), Stage::kCoordinator);

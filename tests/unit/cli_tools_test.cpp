@@ -102,6 +102,41 @@ TEST_CASE("where the fleet is: flag, environment, what `up` left in the data dir
   CHECK(url("nats://flag:1", {{"MUSTER_NATS_URL", "nats://env:1"}}) == "nats://flag:1");
 }
 
+TEST_CASE("what `up` left says how to sign in where that is not given") {
+  const Directory at;
+  Config of_fleet;
+  of_fleet.nats.url = "tls://host:1";
+  CHECK(fleet_place(of_fleet) == "tls://host:1\n");
+  of_fleet.prefix = "team.x";
+  of_fleet.nats.inbox = "_INBOX_x";
+  of_fleet.nats.creds = "/fleet.creds";
+  of_fleet.nats.tls_ca = "ca.pem";
+  of_fleet.nats.tls_cert = "/cert.pem";
+  of_fleet.nats.tls_key = "/key.pem";
+  at.file("nats.url", fleet_place(of_fleet));
+  const auto found = [&](const Flags& flags, const Environment& env) {
+    Config config = settle(flags, env).config;
+    REQUIRE(find_fleet(config));
+    return config;
+  };
+  auto config = found({"", at.path(), "", ""}, {});
+  CHECK(config.nats.url == "tls://host:1");
+  CHECK(config.prefix == "team.x");
+  CHECK(config.nats.inbox == "_INBOX_x");
+  CHECK(config.nats.creds == "/fleet.creds");
+  CHECK(config.nats.tls_ca == std::filesystem::absolute("ca.pem"));
+  CHECK(config.nats.tls_cert == "/cert.pem");
+  CHECK(config.nats.tls_key == "/key.pem");
+
+  config = found({"", at.path(), "mine", ""}, {{"MUSTER_NATS_NKEY_SEED", "/my.seed"}});
+  CHECK(config.prefix == "mine");
+  CHECK(config.nats.creds.empty());
+  CHECK(config.nats.nkey_seed == "/my.seed");
+  config = found({"nats://other:1", at.path(), "", ""}, {});
+  CHECK(config.prefix == "muster");
+  CHECK(config.nats.creds.empty());
+}
+
 TEST_CASE("flags win over the environment, which wins over the file; wrong ones are named") {
   const Directory at;
   const std::string file = at.file("m.yaml", "prefix: file\nstore: sqlite:/file\n");
