@@ -145,6 +145,9 @@ Result<std::string> NatsClient::ask_text(std::string_view verb, std::string requ
       auto error = api_error(**answer, verb);
       return error ? Result<std::string>(std::move(*error)) : std::move(*answer);
     }
+    if (may_not(message.subject)) {
+      return Error{Errc::kAccessDenied, url_ + " lets this user not ask for it: " + bus_->status().last_error, {}, 0};
+    }
     if (steady_clock::now() >= deadline) break;
     bus_->wait(std::min(next, deadline));
   }
@@ -152,6 +155,11 @@ Result<std::string> NatsClient::ask_text(std::string_view verb, std::string requ
   return Error{Errc::kNoResponders,
                "no answer from " + url_ + " (prefix " + prefix_ + ") within " + std::to_string(patience.count()) +
                    " ms" + (trouble.empty() ? "; wait longer with --timeout" : "; last error: " + trouble)};
+}
+
+bool NatsClient::may_not(std::string_view subject) const {
+  const auto said = bus_->status().last_error;
+  return said.find("ermissions Violation for Publish to \"" + std::string(subject) + '"') != std::string::npos;
 }
 
 std::optional<Result<std::string>> NatsClient::take_messages(std::string_view expected) {

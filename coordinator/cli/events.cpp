@@ -89,8 +89,11 @@ class EventFeed {
 
 Result<void> follow(Client& client, EventFeed& feed, const EventsOptions& options, const Interrupted& interrupted) {
   if (auto listening = client.listen(); !listening) return listening;  // first, so that nothing falls between
-  if (!options.since.empty()) {
-    if (auto caught_up = feed.catch_up(options.since); !caught_up) return caught_up;
+  if (options.since.empty()) {  // whether there is anybody to hear of, as far as one may ask
+    const auto answer = client.ask("status", Json::object());
+    if (!answer && answer.error().code != Errc::kAccessDenied) return answer.error();
+  } else if (auto caught_up = feed.catch_up(options.since); !caught_up) {
+    return caught_up;
   }
   while (!interrupted() && !feed.done()) {
     for (const std::string& body : client.heard(kListen)) {
