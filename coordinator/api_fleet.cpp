@@ -198,6 +198,12 @@ nlohmann::json Api::checks() {
       check(("worker " + id.value).c_str(), false, worker.announcement.plugin + " is ill: " + worker.health);
     }
   }
+  auto quarantined = nlohmann::json::array();
+  add_quarantined(quarantined);
+  for (const auto& plugin : quarantined) {
+    check(("plugin " + plugin["plugin"].get<std::string>()).c_str(), false,
+          "quarantined on " + plugin["host"].get<std::string>() + ": " + plugin["reason"].get<std::string>());
+  }
   for (const auto& target : must(p_.store.targets())) {
     if (target.state == TargetState::kRemoved || !target.discover) continue;
     const bool served = p_.registry.serves({target.ns, target.pool}, {});

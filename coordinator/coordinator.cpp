@@ -251,6 +251,7 @@ void Coordinator::decide(TimePoint now, Dispatcher::Lateness lateness) {
   // What ended makes room for what comes next, and that goes out with the same write.
   auto outcomes = core_->dispatcher.take_outcomes();
   ask_ahead(outcomes, now);
+  report_notices();  // of jobs, before what follows from them
   for (auto& outcome : outcomes) {
     core_->commands.owns(outcome.owner) ? core_->commands.take(std::move(outcome), now)
                                         : core_->discovery.take(std::move(outcome));

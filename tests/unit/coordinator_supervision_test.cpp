@@ -1,6 +1,8 @@
 // What supervisors of plugins say: muster.api.supervise, the event, and what `plugins` shows of it.
 #include "coordinator/supervision.h"
 
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "support/coordinator_fixture.h"
@@ -183,4 +185,19 @@ TEST_CASE("a supervisor whose workers are known takes the room of those that any
   CHECK_FALSE(supervision.take(report("one more", true), now + Millis(3)));
   REQUIRE(supervision.take(report("known", false), now + Millis(3)));  // its workers have ended: it was known
   CHECK(supervision.reports().at("known").report.proven);
+}
+
+TEST_CASE_METHOD(SupervisionFixture, "a fleet with a plugin in quarantine is not well") {
+  start();
+  add_worker();
+  finish_runs();
+  REQUIRE(api("status")["state"] == "ok");
+  say({plugin("quarantined")});
+  const auto status = api("status");
+  CHECK(status["state"] == "degraded");
+  CHECK(std::ranges::any_of(status["checks"], [](const Json& check) {
+    return check == Json{{"name", "plugin fs"}, {"ok", false}, {"message", "quarantined on host: it dies"}};
+  }));
+  say({plugin("running")});
+  CHECK(api("status")["state"] == "ok");
 }
