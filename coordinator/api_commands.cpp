@@ -197,6 +197,7 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
                     .raw("behind", behind)
                     .raw("mistakes", mistakes)
                     .number("mistakes_total", draft.mistakes.size())
+                    .flag("awaits_workers", p_.discovery.awaits_workers())
                     .raw("unchecked", unchecked)
                     .raw("targets", targets)
                     .raw("steps", "[" + steps + "]")

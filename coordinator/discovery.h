@@ -55,6 +55,8 @@ class Discovery {
   static constexpr std::size_t kMaxActive = 16;
   [[nodiscard]] const std::vector<Active>& active() const { return active_; }
   [[nodiscard]] const std::optional<RunRow>& queued() const { return queued_; }
+  /// Whether the fleet has just started, and its first run waits for workers.
+  [[nodiscard]] bool awaits_workers() const { return first_; }
   /// Whether what is queued waits for a run under way.
   [[nodiscard]] bool is_blocked() const { return is_blocked_ || active_.size() >= kMaxActive; }
 

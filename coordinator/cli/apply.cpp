@@ -23,6 +23,7 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kPartBytes = 400 * 1024;  // of declarations in one request
 constexpr Millis kPoll{150};
+constexpr Millis kAgain{300};
 constexpr Millis kAwayAtMost{30'000};
 constexpr std::size_t kMaxValue = 100;  // bytes of a value that a plan shows
 
@@ -338,12 +339,24 @@ std::string changes_beside(const Json& plan) {
   return said;
 }
 
+/// A plan; of a fleet that has just started, once its workers are there: until then nobody serves any type.
+Result<Json> plan_with_workers(Client& client, Screen& screen, const Wanted& wanted, bool keep,
+                               const Interrupted& interrupted) {
+  for (bool told = false;; told = true) {
+    auto plan = ask_plan(client, screen, wanted, keep);
+    const bool early = plan && !plan->at("mistakes").empty() && plan->value("awaits_workers", false);
+    if (!early || interrupted()) return plan;
+    if (!told) note(screen, "the fleet has just started: waiting for its workers");
+    std::this_thread::sleep_for(kAgain);
+  }
+}
+
 /// A plan; where it would change nothing, once others that do have ended.
 Result<Json> settled_plan(Client& client, Screen& screen, const Wanted& wanted, const ApplyOptions& options,
                           const Interrupted& interrupted) {
   const bool looks_only = options.plan_only || !options.plan_out.empty();
   for (;;) {
-    auto plan = ask_plan(client, screen, wanted, !looks_only);
+    auto plan = plan_with_workers(client, screen, wanted, !looks_only, interrupted);
     const auto others = plan ? changes_beside(*plan) : std::string();
     if (others.empty() || looks_only || options.refuse_busy) return plan;
     note(screen, "nothing to do as of now, and " + others + ": waiting for its end");

@@ -288,6 +288,34 @@ TEST_CASE("a history is shown whole, from however many answers") {
   CHECK_THAT(test.out.str(), Catch::Contains("discovered") && Catch::Contains("renamed from old"));
 }
 
+TEST_CASE("an apply waits for the workers of a fleet that has just started") {
+  const test::Scratch scratch;
+  const auto file = (scratch.path / "w.yaml").string();
+  std::ofstream(file) << "stack: w\nresources:\n  - {name: a, type: FS::File, target: etc, properties: {path: a}}\n";
+  ApplyOptions options;
+  options.files = {file};
+  options.plan_only = true;
+  const auto never_asks = [](const std::string&) { return std::optional<bool>(); };
+  const std::string early = R"({"draft":"D","summary":{},"nothing":false,"mistakes":[{"stack":"w","resource":"a",)"
+                            R"("pointer":"","message":"no plugin serves it"}],"awaits_workers":true,"steps":[]})";
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");
+  client.answer("plan", early);
+  SECTION("until they are there") {
+    client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");
+    client.answer("plan", R"({"draft":"D","summary":{"unchanged":1},"nothing":true,"mistakes":[],"unchecked":[],)"
+                          R"("awaits_workers":false,"steps":[],"behind":[]})");
+    CHECK(apply(client, test.screen, options, never_asks, kNever) == 0);
+    CHECK(test.out.str() == "plan: 1 unchanged\n");
+    CHECK(test.err.str() == "the fleet has just started: waiting for its workers\n");
+  }
+  SECTION("or the user does not want to wait") {
+    CHECK(apply(client, test.screen, options, never_asks, [] { return true; }) == 2);
+    CHECK(test.err.str() == file + ":3:5: a: no plugin serves it\n");
+  }
+}
+
 TEST_CASE("an apply names what is too large for a message") {
   const test::Scratch scratch;
   const auto file = (scratch.path / "z.yaml").string();
@@ -481,6 +509,7 @@ TEST_CASE("events that are followed come once each, in order, whatever the bus d
 
 TEST_CASE("a gap stays open while no coordinator answers") {
   FakeClient client;
+  client.answer("status", "{}");
   client.hear({event(1)});
   client.hear({event(3)});
   client.answer("events", Error{Errc::kNoResponders, "away"});
@@ -491,6 +520,23 @@ TEST_CASE("a gap stays open while no coordinator answers") {
   options.follow = true;
   CHECK(events(client, test.screen, options, [&] { return client.all_heard(); }) == 0);
   CHECK(sequences(test) == "1 2 3 4 ");
+}
+
+TEST_CASE("events are followed of a coordinator that is there, or may not be asked") {
+  FakeClient client;
+  client.hear({event(1)});
+  TestScreen test(Format::kNdjson);
+  EventsOptions options;
+  options.follow = true;
+  SECTION("nobody is there") {
+    CHECK(events(client, test.screen, options, [&] { return client.all_heard(); }) == 3);
+    CHECK(test.err.str() == "muster: no answer to status\n");
+  }
+  SECTION("who may only listen") {
+    client.answer("status", Error{Errc::kAccessDenied, "not for you"});
+    CHECK(events(client, test.screen, options, [&] { return client.all_heard(); }) == 0);
+    CHECK(sequences(test) == "1 ");
+  }
 }
 
 TEST_CASE("events are filtered by type and limited") {
