@@ -4,9 +4,9 @@
 #   tests/run.sh [--all] [OPTIONS OF ctest]      e.g. tests/run.sh -R config
 #
 # --all is what CI runs: before that the format check, the tests of threads under the thread sanitizer, some seconds of
-# fuzzing and some thousand simulated fleets (a release build takes a thirtieth of the sanitizers' time). It compiles
-# sources in groups (CMAKE_UNITY_BUILD), which takes a quarter of the time where nothing is built yet. Debian packages
-# that are missing are installed.
+# fuzzing, and some thousand simulated fleets, with the product as it is and made wrong on purpose (a release build
+# takes a thirtieth of the sanitizers' time). It compiles sources in groups (CMAKE_UNITY_BUILD), which takes a quarter
+# of the time where nothing is built yet. Debian packages that are missing are installed.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -39,6 +39,7 @@ simulate() {
   cmake --preset sim $groups
   cmake --build --preset sim
   build/sim/bin/muster_sim --seeds 1..3500
+  ctest --test-dir build/sim -R simulation_mutations --output-on-failure
 }
 
 groups=
