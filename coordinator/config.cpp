@@ -101,6 +101,14 @@ class ConfigReader {
       yaml_.set_file("$" + name);
       handler(value);
     }
+    const auto given = [&](const char* name) { return env.contains(name) && !env.at(name).empty(); };
+    const bool files = given("MUSTER_NATS_TLS_CERT") || given("MUSTER_NATS_TLS_KEY");
+    if (files && config_.nats.tls_cert.empty() != config_.nats.tls_key.empty()) {
+      YamlNode nowhere;
+      nowhere.line = nowhere.column = 0;
+      yaml_.set_file("$MUSTER_NATS_TLS_CERT");
+      yaml_.mistake(nowhere, "it and $MUSTER_NATS_TLS_KEY belong together");
+    }
   }
 
  private:

@@ -382,6 +382,10 @@ TEST_CASE("the environment overrides the file") {
   CHECK(mistakes_in("prefix: '!'\n", {{"MUSTER_DISCOVERY_INTERVAL", "soon"}}) ==
         "f.yaml:1:9: prefix: expected dot-separated words of letters, digits, _ and -, found `!`\n"
         "$MUSTER_DISCOVERY_INTERVAL: expected a duration like 250ms, 10s, 5m, 1h or 7d\n");
+  const std::string apart = "$MUSTER_NATS_TLS_CERT: it and $MUSTER_NATS_TLS_KEY belong together\n";
+  CHECK(mistakes_in("", {{"MUSTER_NATS_TLS_KEY", "/key.pem"}}) == apart);
+  CHECK(mistakes_in("", {{"MUSTER_NATS_TLS_CERT", "/cert.pem"}, {"MUSTER_NATS_TLS_KEY", ""}}) == apart);
+  CHECK(mistakes_in("", {{"MUSTER_NATS_TLS_CERT", "/cert.pem"}, {"MUSTER_NATS_TLS_KEY", "/key.pem"}}).empty());
 }
 
 TEST_CASE("a file that cannot be read is a mistake") {
