@@ -46,9 +46,20 @@ bool valid_store(std::string_view text) {
          begins_with(text, "postgres://");
 }
 
+/// What stands behind the host, if anything does; `[::1]` is a host.
+bool valid_port(std::string_view server) {
+  const auto colon = server.rfind(':');
+  if (colon == std::string_view::npos || server.find_first_of("]@", colon) != std::string_view::npos) return true;
+  const auto digits = server.substr(colon + 1);
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  return error == std::errc() && end == digits.data() + digits.size() && port > 0;
+}
+
 bool valid_nats_url(std::string_view text) {
   const std::string_view one = text.substr(0, text.find(','));
-  const bool known = (begins_with(one, "nats://") || begins_with(one, "tls://")) && one.back() != '/';
+  const bool known = (begins_with(one, "nats://") || begins_with(one, "tls://")) && one.back() != '/' &&
+                     valid_port(one.substr(one.find("//") + 2));
   return known && (one.size() == text.size() || valid_nats_url(text.substr(one.size() + 1)));
 }
 

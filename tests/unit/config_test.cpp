@@ -205,6 +205,9 @@ TEST_CASE("every mistake is told with its place") {
       {"discovery: {interval: @10ms}\n", "discovery.interval: expected 0s (off) or at least 100ms, found `10ms`"},
       {"nats: {url: @'http://x'}\n",
        "nats.url: expected nats://host:port or tls://host:port (several: with commas), found `http://x`"},
+      {"nats: {url: @'nats://a:b@x:4222,nats://y:65536'}\n",
+       "nats.url: expected nats://host:port or tls://host:port (several: with commas), found "
+       "`nats://a:b@x:4222,nats://y:65536`"},
       {"nats: {tls: @{cert: /c}}\n", "nats.tls: `cert` and `key` belong together"},
       {"store: @mysql://x\n", "store: expected sqlite:PATH or postgresql://..., found `mysql://x`"},
       {"retry: @{base: 1m, max: 1s}\n", "retry: `max` is less than `base`"},
@@ -382,6 +385,12 @@ TEST_CASE("the environment overrides the file") {
   CHECK(mistakes_in("prefix: '!'\n", {{"MUSTER_DISCOVERY_INTERVAL", "soon"}}) ==
         "f.yaml:1:9: prefix: expected dot-separated words of letters, digits, _ and -, found `!`\n"
         "$MUSTER_DISCOVERY_INTERVAL: expected a duration like 250ms, 10s, 5m, 1h or 7d\n");
+  for (const auto* url : {"nats://h", "nats://u:p@h", "nats://[::1]", "tls://[::1]:1", "nats://t@h:65535,nats://i"}) {
+    CHECK(mistakes_in("", {{"MUSTER_NATS_URL", url}}).empty());
+  }
+  for (const auto* url : {"nats://h:0", "nats://h:", "nats://h:x", "nats://u:p@h:99999", "tls://[::1]:1x"}) {
+    CHECK_FALSE(mistakes_in("", {{"MUSTER_NATS_URL", url}}).empty());
+  }
   const std::string apart = "$MUSTER_NATS_TLS_CERT: it and $MUSTER_NATS_TLS_KEY belong together\n";
   CHECK(mistakes_in("", {{"MUSTER_NATS_TLS_KEY", "/key.pem"}}) == apart);
   CHECK(mistakes_in("", {{"MUSTER_NATS_TLS_CERT", "/cert.pem"}, {"MUSTER_NATS_TLS_KEY", ""}}) == apart);
