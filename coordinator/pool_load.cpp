@@ -63,6 +63,9 @@ std::vector<PoolWatch::News> PoolWatch::look(const std::vector<PoolLoad>& loads,
   std::map<Lane, const PoolLoad*> now_there;
   for (const auto& load : loads) {
     now_there[load.lane] = &load;
+    const auto known = saturated_.find(load.lane);
+    const bool full = load.queued > 0 && load.slots > 0 && load.busy >= load.slots;
+    if (full && known != saturated_.end()) known->second.last_waited = now;
     if (load.wait < kLongWait) continue;
     const auto [it, fresh] = saturated_.try_emplace(load.lane);
     it->second.last_waited = now;

@@ -32,8 +32,8 @@ class PoolWatch {
     PoolLoad load;
     bool saturated = false;
   };
-  /// Saturated: a job has waited for a second. Relieved: none has waited for ten seconds. What stays saturated is told
-  /// again once a minute.
+  /// Saturated: a job has waited for a second. Relieved: none has waited so long for ten seconds, nor any at all while
+  /// all slots were busy. What stays saturated is told again once a minute.
   std::vector<News> look(const std::vector<PoolLoad>& loads, TimePoint now);
   [[nodiscard]] bool any_saturated() const { return !saturated_.empty(); }
 

@@ -15,12 +15,17 @@ constexpr Millis kHeardOften{20'000};  // after a longer silence nobody knows wh
 void Scaling::hear(const Demand& demand, TimePoint now) {
   // Without one of ours, a quarter of what is left would still be free.
   const bool spare = demand.queued == 0 && demand.slots >= slots_ && demand.busy * 4 <= (demand.slots - slots_) * 3;
-  if (!spare || now - heard_ > kHeardOften) spare_since_.reset();
+  const bool full = demand.queued > 0 && demand.busy >= demand.slots;
+  const bool silence = now - heard_ > kHeardOften;
+  if (!spare || silence) spare_since_.reset();
   if (spare && !spare_since_) spare_since_ = now;
+  if (!full || silence) full_since_.reset();
+  if (full && !full_since_) full_since_ = now;
   heard_ = now;
   if (now < next_change_) return;
   auto wanted = wanted_;
-  if (demand.queued > 0 && demand.wait >= kLongWait) {
+  // Short jobs wait less than a second each, in a queue that stands all the same.
+  if (demand.queued > 0 && (demand.wait >= kLongWait || (full && now - *full_since_ >= kLongWait))) {
     const auto missing = (demand.queued + slots_ - 1) / slots_;
     wanted += std::min(missing, wanted_);  // doubled at most
   } else if (spare && now - *spare_since_ >= kSpareFor) {

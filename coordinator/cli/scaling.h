@@ -15,8 +15,8 @@ struct Demand {
   Millis wait{0};          // of the one that waits longest
 };
 
-/// Decides how many workers are to run here: more while jobs wait for slots, one less when slots have stayed free for a
-/// minute. Time is passed in.
+/// Decides how many workers are to run here: more while jobs wait for slots, one of them for a second or some of them
+/// each time that it is told; one less when slots have stayed free for a minute. Time is passed in.
 class Scaling {
  public:
   /// `min`, `max`   workers, 1..256
@@ -32,7 +32,7 @@ class Scaling {
   std::size_t min_, max_, slots_, wanted_;
   TimePoint next_change_;  // until what was decided last shows
   TimePoint heard_;
-  std::optional<TimePoint> spare_since_;
+  std::optional<TimePoint> spare_since_, full_since_;
 };
 
 }  // namespace muster::cli

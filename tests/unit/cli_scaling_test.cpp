@@ -42,6 +42,26 @@ TEST_CASE("jobs that wait for slots get more workers, as many as they need, doub
   CHECK(pool.pass(Millis(60'000), kWaiting) == 8);
 }
 
+TEST_CASE("short jobs that always wait for slots get more workers, too") {
+  Pool pool{Scaling(1, 4, 1)};
+  const Demand standing{1, 1, 3, Millis(700)};
+  CHECK(pool.hear(standing) == 1);
+  CHECK(pool.pass(Millis(5000), standing) == 2);
+  CHECK(pool.pass(Millis(10'000), {2, 2, 2, Millis(600)}) == 4);
+  Pool other{Scaling(1, 4, 1)};
+  other.hear(standing);
+  SECTION("a moment without one that waits") {
+    other.pass(Millis(5000), {1, 1, 0, Millis(0)});
+  }
+  SECTION("a free slot") {
+    other.pass(Millis(5000), {1, 0, 3, Millis(700)});
+  }
+  SECTION("a silence") {
+    other.now += Millis(60'000);
+  }
+  CHECK(other.hear(standing) == 1);
+}
+
 TEST_CASE("slots that stay free for a minute cost a worker, down to the fewest") {
   Pool pool{Scaling(1, 8, 4)};
   pool.pass(Millis(30'000), kWaiting);

@@ -145,6 +145,22 @@ TEST_CASE("a pool whose jobs wait is told once, again each minute, and when it i
   CHECK_FALSE(watch.any_saturated());
 }
 
+TEST_CASE("a pool is not relieved while short jobs always wait for its slots") {
+  PoolWatch watch;
+  FakeClock clock;
+  REQUIRE(watch.look({waiting(Millis(1500))}, clock.now()).size() == 1);
+  auto standing = waiting(Millis(600));
+  standing.slots = standing.busy = 2;
+  for (int i = 0; i < 20; ++i) {
+    clock.advance(Millis(1000));
+    CHECK(watch.look({standing}, clock.now()).empty());
+  }
+  standing.busy = 1;
+  clock.advance(Millis(10'000));
+  CHECK(watch.look({standing}, clock.now()).size() == 1);
+  CHECK_FALSE(watch.any_saturated());
+}
+
 TEST_CASE("a pool that is gone is relieved as well") {
   PoolWatch watch;
   FakeClock clock;
