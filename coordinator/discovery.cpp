@@ -154,7 +154,8 @@ bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   const bool moved = known && (row.config != config.config || row.ns != config.ns || row.pool != config.pool);
   const bool back = row.state == TargetState::kRemoved;
   const bool renamed = known && row.name != config.name;
-  if (renamed) rename_target(row.name, config.name);
+  const auto was = row.name;
+  if (renamed) rename_target(was, config.name);
   row.name = config.name;
   row.ns = config.ns;
   row.pool = config.pool;
@@ -172,7 +173,10 @@ bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   if (moved) outdate(row.id);
   if (changed || back || renamed) {
     const std::string_view is = changed ? "configuration changed" : renamed ? "renamed" : "back";
-    s_.events.emit(row.ns, "target.changed", row.name, JsonObject().text("target", row.name).text("is", is).take());
+    JsonObject data;
+    data.text("target", row.name).text("is", is);
+    if (renamed) data.text("was", was);
+    s_.events.emit(row.ns, "target.changed", row.name, data.take());
   }
   return moved && !changed;
 }

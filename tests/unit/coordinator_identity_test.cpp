@@ -417,6 +417,7 @@ TEST_CASE_METHOD(IdentityFixture, "what has become of a target is told: removed,
   config.targets[0].config = {R"({"zone":"a"})", {}};
   auto targets = std::vector{config.targets[0], add_target("u")};
   start_discovered();
+  Json was;
   const auto becomes = [&](const std::vector<TargetConfig>& declared) {
     events();
     crash();
@@ -425,6 +426,7 @@ TEST_CASE_METHOD(IdentityFixture, "what has become of a target is told: removed,
     finish_runs();
     const auto told = events("target.changed");
     REQUIRE(told.size() == 1);
+    was = told[0]["data"].value("was", Json());
     return told[0]["data"]["is"].get<std::string>();
   };
   CHECK(becomes({targets[1]}) == "removed");
@@ -432,7 +434,9 @@ TEST_CASE_METHOD(IdentityFixture, "what has become of a target is told: removed,
   CHECK(target_state() == "active");
   targets[0].name = "new-name";
   targets[0].renamed_from = "t";
+  CHECK(was.is_null());
   CHECK(becomes(targets) == "renamed");
+  CHECK(was == "t");
 }
 
 TEST_CASE_METHOD(IdentityFixture, "a target that is renamed keeps its rows") {
