@@ -39,7 +39,7 @@ nlohmann::json operations_of(const TypeDescriptor& type) {
 
 Result<JsonText> Api::targets(ApiRequest& request, Effects&) {
   auto items = nlohmann::json::array();
-  for (const auto& target : must(p_.store.targets())) {
+  for (const auto& target : must(p_.store.counted_targets())) {
     items.push_back({{"name", target.name},
                      {"namespace", target.ns},
                      {"pool", target.pool},
@@ -219,7 +219,7 @@ Result<JsonText> Api::status(ApiRequest&, Effects&) {
   auto all = checks();
   const bool ok = std::ranges::all_of(all, [](const auto& check) { return check["ok"].template get<bool>(); });
   std::uint64_t resources = 0, targets = 0;
-  for (const auto& target : must(p_.store.targets())) {
+  for (const auto& target : must(p_.store.counted_targets())) {
     resources += target.resources;
     targets += target.state != TargetState::kRemoved ? 1 : 0;
   }

@@ -65,7 +65,7 @@ void Discovery::start(TimePoint now) {
 }
 
 void Discovery::sync_targets() {
-  auto rows = must(s_.store.targets());
+  auto rows = must(s_.store.counted_targets());
   const auto renamed = renamed_targets(s_.config.targets, rows);
   for (const auto* declared : in_order_of_names(s_.config.targets, renamed)) {
     const auto& config = *declared;
@@ -114,7 +114,7 @@ TimePoint Discovery::next_look(const TargetRow& target, TimePoint now) const {
 }
 
 void Discovery::apply_targets(const std::vector<TargetConfig>& targets, TimePoint now) {
-  auto rows = must(s_.store.targets());
+  auto rows = must(s_.store.counted_targets());
   ScopePart fresh;
   const auto renamed = renamed_targets(targets, rows);
   for (const auto& [name, was] : renamed) due_.erase(was);

@@ -69,10 +69,7 @@ Result<std::vector<RunRow>> runs_of(sqlite::Rows rows) {
   return found;
 }
 
-}  // namespace
-
-Result<std::vector<TargetRow>> SqliteStore::targets() {
-  auto rows = select(sql::select_targets);
+Result<std::vector<TargetRow>> all_targets(sqlite::Rows rows) {
   std::vector<TargetRow> found;
   while (rows.next()) {
     auto target = target_of(rows);
@@ -81,6 +78,16 @@ Result<std::vector<TargetRow>> SqliteStore::targets() {
   }
   if (auto done = rows.result(); !done) return done.error();
   return found;
+}
+
+}  // namespace
+
+Result<std::vector<TargetRow>> SqliteStore::targets() {
+  return all_targets(select(sql::select_targets));
+}
+
+Result<std::vector<TargetRow>> SqliteStore::counted_targets() {
+  return all_targets(select(sql::select_counted_targets));
 }
 
 Result<std::optional<TargetRow>> SqliteStore::target(std::string_view name) {

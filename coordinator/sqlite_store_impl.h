@@ -52,6 +52,7 @@ class SqliteStore final : public Store {
   [[nodiscard]] std::uint64_t state() const override { return state_; }
 
   Result<std::vector<TargetRow>> targets() override;
+  Result<std::vector<TargetRow>> counted_targets() override;
   Result<std::optional<TargetRow>> target(std::string_view name) override;
   Result<void> put_target(const TargetRow& target) override;
   Result<void> note_target(const TargetRow& target) override;

@@ -48,7 +48,7 @@ struct TargetRow {
   bool reachable = true;
   RunId last_run;
   bool applied = false;         // declared by a file that was applied, not by the configuration
-  std::uint64_t resources = 0;  // filled by targets(): present and stale rows
+  std::uint64_t resources = 0;  // filled by counted_targets(): present and stale rows
 };
 
 /// What is known of a scan (target, type) across runs.
@@ -232,7 +232,9 @@ class Store {
   [[nodiscard]] virtual std::uint64_t state() const = 0;
 
   // targets and scans
-  virtual Result<std::vector<TargetRow>> targets() = 0;
+  virtual Result<std::vector<TargetRow>> targets() = 0;  // `resources` not filled
+  /// Takes the longer the more rows there are.
+  virtual Result<std::vector<TargetRow>> counted_targets() = 0;
   virtual Result<std::optional<TargetRow>> target(std::string_view name) = 0;  // `resources` not filled
   virtual Result<void> put_target(const TargetRow& target) = 0;                // by id; all fields but `resources`
   /// What a run learns of it, and nothing else: it may have been declared anew meanwhile.

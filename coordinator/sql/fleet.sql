@@ -6,14 +6,19 @@ SELECT value FROM meta WHERE key = ?1;
 -- name: put_meta
 INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
--- name: select_targets
+-- name: select_counted_targets
 SELECT id, name, ns, pool, config, discover, interval_ms, system, state, filters, plugin_filters, inspected, reachable,
        last_run, applied, (SELECT count(*) FROM scans s JOIN resources r ON r.scan = s.row AND r.state < 3 WHERE s.target = t.row)
                - (SELECT count(*) FROM scans s JOIN resources r
                   ON r.scan = s.row AND r.state IN (1, 2) AND r.state = 2 WHERE s.target = t.row)
 FROM targets t ORDER BY name;
 
--- As select_targets, for one name, without counting what it has.
+-- The same without counting what they have.
+-- name: select_targets
+SELECT id, name, ns, pool, config, discover, interval_ms, system, state, filters, plugin_filters, inspected, reachable,
+       last_run, applied, 0
+FROM targets ORDER BY name;
+
 -- name: select_target
 SELECT id, name, ns, pool, config, discover, interval_ms, system, state, filters, plugin_filters, inspected, reachable,
        last_run, applied, 0

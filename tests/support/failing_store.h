@@ -29,6 +29,7 @@ class FailingStore final : public Store {
   [[nodiscard]] std::uint64_t state() const override { return store_->state(); }
 
   Result<std::vector<TargetRow>> targets() override { return store_->targets(); }
+  Result<std::vector<TargetRow>> counted_targets() override { return store_->counted_targets(); }
   Result<std::optional<TargetRow>> target(std::string_view name) override { return store_->target(name); }
   Result<void> put_target(const TargetRow& target) override { return write(store_->put_target(target)); }
   Result<void> note_target(const TargetRow& target) override { return write(store_->note_target(target)); }

@@ -70,7 +70,7 @@ TEST_CASE_METHOD(StoreFixture, "a target's resources are its present and stale r
   store().leave(gone, ResourceState::kVanished, "vanished", at(1)).value();
   store().leave(missing, ResourceState::kMissing, "missing", at(1)).value();
   store().set_stale(stale, true).value();
-  CHECK(store().targets().value()[0].resources == 2);
+  CHECK(store().counted_targets().value()[0].resources == 2);
 }
 
 TEST_CASE_METHOD(StoreFixture, "a scan is made once and keeps what it is told") {

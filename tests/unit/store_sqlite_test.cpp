@@ -218,7 +218,7 @@ TEST_CASE_METHOD(SqliteFixture, "what is committed survives kill -9, what is not
   });
   REQUIRE(WIFSIGNALED(status));
   auto store = std::move(open().value());
-  CHECK(store->targets().value().at(0).resources == 1000);
+  CHECK(store->counted_targets().value().at(0).resources == 1000);
   CHECK(store->last_sequence().value() == 1);
   put(*store, 1, "next");
   store->commit().value();
@@ -244,10 +244,10 @@ TEST_CASE_METHOD(SqliteFixture, "a disk that is full fails the transaction, and 
     store->rollback();
     const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
     ::setrlimit(RLIMIT_FSIZE, &none);
-    const auto before = store->targets().value().at(0).resources;
+    const auto before = store->counted_targets().value().at(0).resources;
     put(*store, scan, "after");
     store->commit().value();
-    return store->targets().value().at(0).resources == before + 1;
+    return store->counted_targets().value().at(0).resources == before + 1;
   });
   REQUIRE(WIFSIGNALED(status));
   auto store = std::move(open().value());
