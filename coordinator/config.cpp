@@ -166,6 +166,7 @@ class ConfigReader {
                {"event_bytes", yaml_.number<std::uint64_t>(limits.event_bytes, 1ULL << 20, 1ULL << 50)},
                {"event_age", yaml_.duration(limits.event_age, Millis{60'000}, 10 * kYear, "1m to 3650d")},
                {"jobs_in_flight", yaml_.number(limits.jobs_in_flight, 1, 100'000)},
+               {"resources_per_type", yaml_.number<std::uint64_t>(limits.resources_per_type, 1, 1'000'000'000)},
                {"run_deadline", yaml_.duration(limits.run_deadline, Millis{1000}, kYear, "1s to 365d")},
                {"job_deadline", yaml_.duration(limits.job_deadline, Millis{100}, Millis{86'400'000}, "100ms to 1d")}});
   }

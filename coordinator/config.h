@@ -70,7 +70,8 @@ struct LimitsConfig {
   double requests_per_second = 0;  // of a namespace on a target; 0: what the plugin announces
   std::uint64_t event_bytes = 1ULL << 30;
   Millis event_age{7LL * 24 * 3600 * 1000};
-  int jobs_in_flight = 1024;  // of one namespace and pool
+  int jobs_in_flight = 1024;                      // of one namespace and pool
+  std::uint64_t resources_per_type = 10'000'000;  // of one target, that a run lists
   Millis run_deadline{24LL * 3600 * 1000};
   Millis job_deadline{120'000};
 };

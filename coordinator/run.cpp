@@ -262,7 +262,7 @@ bool Run::look_ahead(const JobOutcome& outcome, TimePoint now) {
   auto& target = *pending->second.target;
   auto& scan = *pending->second.scan;
   const auto& listing = page->listing;
-  if (!has_room_for_pages(scan) || !has_room(target) || listing->barren_pages >= kMaxBarrenPages ||
+  if (!has_room_for_pages(scan) || overflows(scan) || !has_room(target) || listing->barren_pages >= kMaxBarrenPages ||
       !listing->tokens.insert(hash128(listed->next_page_token).low).second) {
     return false;  // take_page() says what is wrong, if anything is
   }

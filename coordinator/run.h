@@ -112,6 +112,8 @@ class Run {
 
   void take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing>& listing, bool continued,
                  JobResult result);
+  /// Whether as much has been listed as a run lists.
+  [[nodiscard]] bool overflows(const Scan& scan) const;
   bool continues(Scan& scan, Listing& listing, const std::string& token, TargetRun& target);
   void take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> asked, JobResult result);
   bool note_listed(TargetRun& target, Scan& scan, const Item& item);

@@ -84,6 +84,13 @@ void Run::take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing
     return;
   }
   scan.answered = true;
+  if (overflows(scan) && !page->items.empty()) {
+    if (std::exchange(scan.overflowed, true)) return;
+    const auto most = std::to_string(s_.config.limits.resources_per_type);
+    fail_scan(target, scan, {Errc::kLimit, "there are more than " + most + ": see limits.resources_per_type", {}, 0},
+              below(*listing));
+    return;
+  }
   scan.counts.skipped += page->skipped;
   for (const auto& trouble : page->problems) {
     fail_scan(target, scan, trouble.failure, trouble.native_id.empty() ? below(*listing) : trouble.native_id);
@@ -108,6 +115,10 @@ void Run::take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing
   } else if (!continued && continues(scan, *listing, page->next_page_token, target)) {
     scan.next_pages.emplace_back(listing, std::move(page->next_page_token));
   }
+}
+
+bool Run::overflows(const Scan& scan) const {
+  return scan.counts.listed >= s_.config.limits.resources_per_type;
 }
 
 bool Run::continues(Scan& scan, Listing& listing, const std::string& token, TargetRun& target) {

@@ -145,6 +145,7 @@ struct Scan {
   bool begun = false;                                               // the index is loaded, the first page asked for
   bool answered = false;                                            // with some page, or what was asked for
   bool listing_failed = false;  // something could not be listed: absence proves nothing
+  bool overflowed = false;      // there is more than a run lists, which has been told
   bool complete = false;        // set at the end
   bool reads_items = false;     // the list gives ids only
   bool readable = true;         // the type can be asked for one object

@@ -117,7 +117,8 @@ targets:
 discovery: {interval: 1h}
 drift: {interval: 7d}
 retry: {attempts: 3, base: 100ms, max: 1m}
-limits: {requests_per_second: 2.5, event_bytes: 2097152, event_age: 1d, jobs_in_flight: 9, run_deadline: 2h, job_deadline: 30s}
+limits: {requests_per_second: 2.5, event_bytes: 2097152, event_age: 1d, jobs_in_flight: 9, resources_per_type: 7,
+  run_deadline: 2h, job_deadline: 30s}
 )");
   CHECK(config.nats.url == "nats://a:1,tls://b:2");
   CHECK(config.nats.tls_key == "/key");
@@ -160,6 +161,7 @@ limits: {requests_per_second: 2.5, event_bytes: 2097152, event_age: 1d, jobs_in_
   CHECK(config.limits.requests_per_second == 2.5);
   CHECK(config.limits.event_bytes == 2097152);
   CHECK(config.limits.jobs_in_flight == 9);
+  CHECK(config.limits.resources_per_type == 7);
   CHECK(config.limits.job_deadline == Millis{30'000});
 }
 

@@ -187,6 +187,24 @@ TEST_CASE_METHOD(RunsFixture, "runs that were under way at once are one after a 
   CHECK(run(second["run"])["merged_into"] == first["run"]);
 }
 
+TEST_CASE_METHOD(RunsFixture, "a listing that does not end is ended, and nothing is missing for it") {
+  start_discovered();
+  for (int i = 0; i < 9; ++i) system.add("NS::Box", {.id = "more" + std::to_string(i)});
+  config.limits.resources_per_type = 4;
+  restart();
+  system.remove("NS::Box", "a");  // the first of them
+  const auto report = discover();
+  CHECK(report["state"] == "partial");
+  const auto scan = scan_of(report, "NS::Box");
+  CHECK(scan["listed"] == 4);
+  CHECK(scan["complete"] == false);
+  CHECK(scan["missing"] == 0);
+  REQUIRE(report["problems"].size() == 1);
+  CHECK(report["problems"][0]["code"] == "LIMIT");
+  CHECK(report["problems"][0]["message"].get<std::string>().find("there are more than 4") != std::string::npos);
+  CHECK(state_of("NS::Box", "a") == "stale");
+}
+
 TEST_CASE_METHOD(RunsFixture, "a trigger of named targets is not lost in a waiting run over all") {
   add_target("hidden").discover = false;
   start();
