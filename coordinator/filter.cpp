@@ -11,6 +11,7 @@
 
 #include "coordinator/jsonpath_regexp.h"
 #include "coordinator/jsonpath_value.h"
+#include "coordinator/query_compiler.h"
 
 namespace muster {
 namespace {
@@ -76,8 +77,8 @@ struct TagTest {
 struct PropertyTest {
   JsonPath path;
   MatchOp op = MatchOp::kExists;
-  JsonDocument value;                     // of eq and contains
-  std::unique_ptr<const re2::RE2> regex;  // of regex
+  std::shared_ptr<const JsonDocument> value;  // of eq and contains
+  std::shared_ptr<const re2::RE2> regex;      // of regex
 
   [[nodiscard]] Result<bool> holds(const JsonDocument& properties, Budget& budget) const {
     return path.any(
@@ -90,7 +91,7 @@ struct PropertyTest {
       case MatchOp::kExists:
         return true;
       case MatchOp::kEq:
-        return json_equal(node, value.root(), budget);
+        return json_equal(node, value->root(), budget);
       case MatchOp::kContains:
         return contains(node, budget);
       case MatchOp::kRegex:
@@ -102,7 +103,7 @@ struct PropertyTest {
   }
 
   bool contains(const JsonNode& node, Budget& budget) const {
-    const JsonNode& wanted = value.root();
+    const JsonNode& wanted = value->root();
     if (node.type() == element_type::STRING && wanted.type() == element_type::STRING) {
       return budget.spend(as_string(node).size() / 16) &&
              as_string(node).find(as_string(wanted)) != std::string_view::npos;
@@ -116,28 +117,34 @@ struct PropertyTest {
 
 using Test = std::variant<TagTest, PropertyTest>;
 
-Result<Test> compile_condition(const TagMatch& match) {
+constexpr std::size_t kWorkOfCondition = 200;
+constexpr std::size_t kWorkOfName = 200;  // of a type or a tag, which is kept as it is
+
+Result<Test> compile_condition(const TagMatch& match, QueryCompiler& compiler) {
+  if (auto spent = compiler.spend(kWorkOfCondition + kWorkOfName * match.keys.size()); !spent) return spent.error();
   return Test(TagTest{match});
 }
 
-Result<Test> compile_condition(const PropertyMatch& match) {
-  auto path = JsonPath::parse(match.path);
-  if (!path) return Error{Errc::kMalformed, "path " + match.path + ": " + path.error().message};
+Result<Test> compile_condition(const PropertyMatch& match, QueryCompiler& compiler) {
+  if (auto spent = compiler.spend(kWorkOfCondition); !spent) return spent.error();
+  auto path = compiler.path(match.path);
+  if (!path) return Error{path.error().code, "path " + match.path + ": " + path.error().message};
   PropertyTest test{.path = std::move(*path), .op = match.op, .value = {}, .regex = {}};
   if (match.value.empty()) test.op = MatchOp::kExists;
   if (test.op == MatchOp::kExists) return Test(std::move(test));
 
-  if (auto parsed = test.value.parse(match.value); !parsed) {
-    return Error{Errc::kMalformed, "value: " + parsed.error().message};
-  }
-  const JsonNode& value = test.value.root();
+  auto parsed = compiler.value(match.value);
+  if (!parsed) return Error{parsed.error().code, "value: " + parsed.error().message};
+  test.value = std::move(*parsed);
+  const JsonNode& value = test.value->root();
   if (value.is_null() || (value.type() == element_type::STRING && as_string(value).empty())) {
     test.op = MatchOp::kExists;
   } else if (test.op == MatchOp::kRegex) {
     if (value.type() != element_type::STRING) return Error{Errc::kMalformed, "value: a regex is a string"};
     const std::string_view pattern = as_string(value);
-    test.regex = std::make_unique<const re2::RE2>(re2::StringPiece(pattern.data(), pattern.size()), re2::RE2::Quiet);
-    if (!test.regex->ok()) return Error{Errc::kMalformed, "regex: " + test.regex->error()};
+    auto regex = compiler.regex(pattern);
+    if (!regex) return Error{regex.error().code, "regex: " + regex.error().message};
+    test.regex = std::move(*regex);
   }
   return Test(std::move(test));
 }
@@ -206,15 +213,20 @@ FilterSet& FilterSet::operator=(FilterSet&&) noexcept = default;
 Result<FilterSet> FilterSet::compile(const std::vector<MatchFilter>& filters) {
   FilterSet set;
   set.version_ = hex_hash(content(filters));
+  QueryCompiler compiler;
   for (std::size_t i = 0; i < filters.size(); ++i) {
+    const auto place = "filter " + std::to_string(i + 1);
+    if (auto spent = compiler.spend(kWorkOfCondition + kWorkOfName * filters[i].types.size()); !spent) {
+      return Error{spent.error().code, place + ": " + spent.error().message};
+    }
     Rule& rule = set.rules_.emplace_back();
     rule.types = filters[i].types;
     rule.action = filters[i].action;
     for (std::size_t j = 0; j < filters[i].conditions.size(); ++j) {
-      auto test = std::visit([](const auto& match) { return compile_condition(match); }, filters[i].conditions[j]);
+      auto test =
+          std::visit([&](const auto& match) { return compile_condition(match, compiler); }, filters[i].conditions[j]);
       if (!test) {
-        return Error{test.error().code, "filter " + std::to_string(i + 1) + ", condition " + std::to_string(j + 1) +
-                                            ": " + test.error().message};
+        return Error{test.error().code, place + ", condition " + std::to_string(j + 1) + ": " + test.error().message};
       }
       rule.conditions.push_back(std::move(*test));
     }

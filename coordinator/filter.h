@@ -24,6 +24,7 @@ class FilterSet {
 
   /// errors   kMalformed: a path, a regular expression or a JSON value that cannot be understood; the message begins
   ///          with its place: `filter 2, condition 1: `, counted from 1
+  ///          kTooLarge: one that is beyond the bounds of query_compiler.h, or all of them are together
   static Result<FilterSet> compile(const std::vector<MatchFilter>& filters);
 
   /// Whether a filter speaks of this type at all; where none does, there is nothing to parse for.

@@ -9,6 +9,7 @@
 #include "coordinator/jsonpath_ast.h"
 #include "coordinator/jsonpath_regexp.h"
 #include "coordinator/jsonpath_value.h"
+#include "coordinator/query_compiler.h"
 
 namespace muster {
 namespace jsonpath {
@@ -373,17 +374,16 @@ class Evaluator {
     const Comparand text = value(operand, current);
     if (text.kind != Comparand::Kind::kString) return nullptr;
     if (last_pattern_text_ != text.string) {
-      if (!budget_.spend(kCompileCost + text.string.size())) return nullptr;
-      last_pattern_ = compile_iregexp_of_document(text.string);
+      if (!budget_.spend(kPatternCost + text.string.size())) return nullptr;  // also of one that is none
+      QueryCompiler compiler(budget_);
+      auto compiled = compile_iregexp(text.string, compiler);
+      last_pattern_ = compiled ? std::move(*compiled) : nullptr;
       last_pattern_text_ = text.string;
-      if (!budget_.spend(last_pattern_ ? kInstructionCost * last_pattern_->ProgramSize() : 0)) return nullptr;
     }
     return last_pattern_.get();
   }
 
-  // Of a regular expression, in nodes looked at.
-  static constexpr std::size_t kCompileCost = 500;
-  static constexpr std::size_t kInstructionCost = 20;
+  static constexpr std::size_t kPatternCost = 500;  // in nodes looked at
 
   const JsonNode root_;
   Budget& budget_;
@@ -399,7 +399,12 @@ Error over_budget(std::size_t visits) {
 }  // namespace jsonpath
 
 Result<JsonPath> JsonPath::parse(std::string_view selector) {
-  auto query = jsonpath::parse_query(selector);
+  QueryCompiler compiler;
+  return parse(selector, compiler);
+}
+
+Result<JsonPath> JsonPath::parse(std::string_view selector, QueryCompiler& compiler) {
+  auto query = jsonpath::parse_query(selector, compiler);
   if (!query) return query.error();
   return JsonPath(std::string(selector), std::make_shared<const jsonpath::Query>(std::move(*query)));
 }

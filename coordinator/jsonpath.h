@@ -16,6 +16,8 @@ class element;
 
 namespace muster {
 
+class QueryCompiler;
+
 namespace jsonpath {
 struct Query;
 }
@@ -67,6 +69,8 @@ class JsonDocument {
   /// errors   kMalformed: no JSON, and where it goes wrong; kTooLarge: deeper than kMaxJsonDepth or over 4 GiB.
   ///          The document then holds nothing
   Result<void> parse(std::string_view text);
+  /// Frees the buffers that only parse() needs, which are most of a small document.
+  void free_parser();
 
   /// Throws std::logic_error where no text has been parsed: asking is a bug.
   [[nodiscard]] const JsonNode& root() const;
@@ -86,9 +90,12 @@ struct Match {
 /// thread   any
 class JsonPath {
  public:
+  /// As one of the queries that `compiler` compiles, which bounds their regular expressions; without one, for itself.
   /// errors   kMalformed: not well-formed or not valid; the message begins with `column N`, counted from 1 in
   /// characters.
-  ///          kTooLarge: over 64 KiB, 1024 segments or 64 levels of brackets and parentheses
+  ///          kTooLarge: over 64 KiB, 1024 segments or 64 levels of brackets and parentheses; or
+  ///          regular expressions beyond what QueryCompiler compiles
+  static Result<JsonPath> parse(std::string_view selector, QueryCompiler& compiler);
   static Result<JsonPath> parse(std::string_view selector);
 
   [[nodiscard]] const std::string& text() const { return text_; }

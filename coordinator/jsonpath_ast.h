@@ -15,6 +15,10 @@ namespace re2 {
 class RE2;
 }
 
+namespace muster {
+class QueryCompiler;
+}
+
 /// What a JSONPath says, as plain values; the words are those of RFC 9535.
 namespace muster::jsonpath {
 
@@ -91,6 +95,6 @@ struct Expression {
 };
 
 /// Parses by the RFC's grammar and checks that functions are well-typed. Errors as of JsonPath::parse.
-Result<Query> parse_query(std::string_view selector);
+Result<Query> parse_query(std::string_view selector, QueryCompiler& compiler);
 
 }  // namespace muster::jsonpath

@@ -81,7 +81,7 @@ void append_utf8(std::string& out, std::uint32_t code) {
 /// records the first mistake and returns false.
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  Parser(std::string_view text, QueryCompiler& compiler) : text_(text), compiler_(compiler) {}
 
   Result<Query> run() {
     Query query;
@@ -492,8 +492,7 @@ class Parser {
     const bool complete = out.arguments.size() == 2 || known->parameters[out.arguments.size()] == Parameter::kNone;
     if (!take_after_blanks(")")) return fail("expected ',' or ')'");
     if (!complete) return fail_at(start, std::string(name) + "() takes more arguments");
-    if (known->returns == Returns::kLogical) compile_pattern(out);
-    return true;
+    return known->returns != Returns::kLogical || compile_pattern(start, out);
   }
 
   bool argument(const Signature& signature, Call& out) {
@@ -510,14 +509,20 @@ class Parser {
     return std::holds_alternative<Query>(added.value) || fail_at(start, name + "() takes a query");
   }
 
-  static void compile_pattern(Call& call) {
+  bool compile_pattern(std::size_t start, Call& call) {
     const auto* pattern = std::get_if<Literal>(&call.arguments[1].value);
-    if (pattern == nullptr) return;
+    if (pattern == nullptr) return true;
     call.literal_pattern = true;
-    if (const auto* text = std::get_if<std::string>(pattern)) call.pattern = compile_iregexp(*text);
+    const auto* text = std::get_if<std::string>(pattern);
+    if (text == nullptr) return true;
+    auto compiled = compile_iregexp(*text, compiler_);
+    if (!compiled) return fail_at(start, compiled.error().message, compiled.error().code);
+    call.pattern = std::move(*compiled);
+    return true;
   }
 
   std::string_view text_;
+  QueryCompiler& compiler_;
   std::size_t pos_ = 0;
   std::size_t segments_ = 0;
   int nesting_ = 0;
@@ -526,12 +531,12 @@ class Parser {
 
 }  // namespace
 
-Result<Query> parse_query(std::string_view selector) {
+Result<Query> parse_query(std::string_view selector, QueryCompiler& compiler) {
   if (selector.size() > kMaxSelectorBytes) {
     return Error{Errc::kTooLarge, "column 1: a JSONPath has at most " + std::to_string(kMaxSelectorBytes) + " bytes"};
   }
   if (!simdjson::validate_utf8(selector)) return Error{Errc::kMalformed, "column 1: not UTF-8"};
-  return Parser(selector).run();
+  return Parser(selector, compiler).run();
 }
 
 }  // namespace muster::jsonpath

@@ -185,23 +185,15 @@ class Translator {
   int groups_ = 0;
 };
 
-std::shared_ptr<const re2::RE2> compile_within(std::string_view pattern, std::int64_t memory) {
-  Translator translator(pattern);
-  if (!translator.run()) return nullptr;
-  re2::RE2::Options options(re2::RE2::Quiet);
-  options.set_max_mem(memory);
-  auto compiled = std::make_shared<const re2::RE2>(translator.re2(), options);
-  return compiled->ok() ? compiled : nullptr;
-}
-
 }  // namespace
 
-std::shared_ptr<const re2::RE2> compile_iregexp(std::string_view pattern) {
-  return compile_within(pattern, 8 << 20);
-}
-
-std::shared_ptr<const re2::RE2> compile_iregexp_of_document(std::string_view pattern) {
-  return compile_within(pattern, 256 << 10);
+Result<std::shared_ptr<const re2::RE2>> compile_iregexp(std::string_view pattern, QueryCompiler& compiler) {
+  if (pattern.size() > kMaxRegexBytes) return compiler.regex(pattern);  // which refuses it
+  Translator translator(pattern);
+  if (!translator.run()) return std::shared_ptr<const re2::RE2>();
+  auto compiled = compiler.regex(translator.re2());
+  if (!compiled && compiled.error().code == Errc::kMalformed) return std::shared_ptr<const re2::RE2>();
+  return compiled;
 }
 
 std::size_t match_cost(const re2::RE2& pattern, std::size_t text_bytes) {

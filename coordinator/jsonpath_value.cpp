@@ -84,7 +84,8 @@ Result<std::string> without_big_integers(std::string_view text) {
 // ---- JsonDocument
 
 struct JsonDocument::State {
-  simdjson::dom::parser parser;
+  std::optional<simdjson::dom::parser> parser;
+  simdjson::dom::document document;
   JsonNode root;
   bool parsed = false;
 };
@@ -96,18 +97,23 @@ JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
 
 Result<void> JsonDocument::parse(std::string_view text) {
   state_->parsed = false;
-  auto failure = state_->parser.parse(text.data(), text.size()).get(state_->root);
+  if (!state_->parser) state_->parser.emplace();
+  auto failure = state_->parser->parse_into_document(state_->document, text.data(), text.size()).get(state_->root);
   if (failure == simdjson::DEPTH_ERROR || failure == simdjson::CAPACITY || failure == simdjson::MEMALLOC) {
     return Error{Errc::kTooLarge, std::string("JSON too large: ") + simdjson::error_message(failure)};
   }
   if (failure) {  // simdjson does not say where, nor does it take every number
     const auto again = without_big_integers(text);
     if (!again) return again.error();
-    failure = state_->parser.parse(*again).get(state_->root);
+    failure = state_->parser->parse_into_document(state_->document, *again).get(state_->root);
   }
   if (failure) return Error{Errc::kMalformed, simdjson::error_message(failure)};
   state_->parsed = true;
   return {};
+}
+
+void JsonDocument::free_parser() {
+  state_->parser.reset();
 }
 
 const JsonNode& JsonDocument::root() const {

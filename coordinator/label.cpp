@@ -4,6 +4,7 @@
 
 #include "coordinator/filter.h"
 #include "coordinator/jsonpath_value.h"
+#include "coordinator/query_compiler.h"
 
 namespace muster {
 namespace {
@@ -19,8 +20,9 @@ std::string cut(std::string_view text) {
 
 Result<Labels> Labels::compile(const Manifest& manifest) {
   Labels labels;
-  const auto parse = [](const std::string& query, const std::string& whose) -> Result<JsonPath> {
-    auto path = JsonPath::parse(query);
+  QueryCompiler compiler;
+  const auto parse = [&](const std::string& query, const std::string& whose) -> Result<JsonPath> {
+    auto path = compiler.path(query);
     if (!path) return Error{path.error().code, "label query of " + whose + ": " + path.error().message};
     return path;
   };

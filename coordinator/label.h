@@ -17,7 +17,8 @@ class Labels {
  public:
   Labels() = default;  // native ids
 
-  /// errors   kMalformed, kTooLarge: a query cannot be understood; the message names the type it belongs to
+  /// errors   kMalformed: a query cannot be understood; kTooLarge: it, or all of them with it, is beyond the bounds of
+  ///          query_compiler.h. The message names the type it belongs to
   static Result<Labels> compile(const Manifest& manifest);
 
   /// Stands for all queries; empty when there is none.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cctype>
 
-#include <re2/re2.h>
-
+#include "coordinator/filter.h"
 #include "coordinator/jsonpath.h"
+#include "coordinator/query_compiler.h"
 #include "schema/subjects.h"
 
 namespace muster {
@@ -77,7 +77,11 @@ TargetConfig TargetReader::read(const YamlNode& node) {
              {"renamed_from", yaml_.text(target.renamed_from, valid_target_name, kTargetNameWanted)}});
   if (filters != nullptr) {  // read last: their types are checked against the namespace
     const YamlReader::Step step(yaml_, ".filters");
+    const std::size_t mistakes = yaml_.mistakes();
     yaml_.list([&](const YamlNode& one) { filter(one, target); })(*filters);
+    if (yaml_.mistakes() == mistakes) {  // each is right in itself
+      if (const auto set = FilterSet::compile(target.filters); !set) yaml_.mistake(*filters, set.error().message);
+    }
   }
   return target;
 }
@@ -154,10 +158,9 @@ void TargetReader::property_value(const YamlNode& node, PropertyMatch& match) {
   }
   std::string pattern;
   yaml_.text(pattern)(node);
-  re2::RE2::Options quiet;
-  quiet.set_log_errors(false);
-  if (const re2::RE2 regex(pattern, quiet); !regex.ok()) {
-    yaml_.mistake(node, "not a regular expression (RE2): " + regex.error());
+  if (const auto regex = QueryCompiler().regex(pattern); !regex) {
+    const bool malformed = regex.error().code == Errc::kMalformed;
+    yaml_.mistake(node, (malformed ? "not a regular expression (RE2): " : "") + regex.error().message);
   }
   match.value = nlohmann::json(pattern).dump();
 }

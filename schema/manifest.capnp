@@ -13,7 +13,8 @@ struct Manifest {
   description @3 :Text;
   types @4 :List(TypeDescriptor);     # at most 4096; names are unique and begin with `<namespace>::`
   labelQuery @5 :Text;                # RFC 9535 JSONPath; a type's own query wins; empty: the native id is the label
-  filters @6 :List(MatchFilter);      # at most 4096; hold for every target; InspectResult.filters add to them
+  filters @6 :List(MatchFilter);      # at most 4096; hold for every target; InspectResult.filters add to them. What
+                                      # they cost to compile is bounded (WRITING_PLUGINS.md), as of all labelQuery
   configSchema @7 :Text;              # JSON Schema of a target's config; `x-muster-secret: true` marks secrets
   functions @8 :List(Function);       # at most 4096
 }
@@ -100,7 +101,7 @@ struct PropertyMatch {
   path @0 :Text;   # RFC 9535 JSONPath over the merged properties; several nodes: any may match
   op @1 :MatchOp;
   value @2 :Text;  # JSON: any value for eq and contains (substring, or element of an array), a string for regex (RE2
-                   # search). No text, null or an empty string: exists
+                   # search, of at most 8 KiB, and 128 KiB compiled). No text, null or an empty string: exists
 }
 
 enum MatchOp { eq @0; contains @1; regex @2; exists @3; }

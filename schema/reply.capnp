@@ -118,7 +118,8 @@ enum MutationStatus {
 struct InspectResult {
   system @0 :Text;                 # stable identity of the system behind the target, at most 4 KiB; empty = the plugin
                                    # can't tell
-  filters @1 :List(MatchFilter);   # hold for this target until the next inspection; at most 4096
+  filters @1 :List(MatchFilter);   # hold for this target until the next inspection; at most 4096;
+                                   # bounded together with those of the manifest and of the configuration
   types @2 :List(Text);            # the types of the manifest that this target has, at most 4096; empty: all of them
 }
 

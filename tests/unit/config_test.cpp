@@ -261,6 +261,10 @@ TEST_CASE("every mistake of a filter is told with its place") {
        "conditions[0].property: `op` is missing: how is the value compared?"},
       {"{conditions: [{property: {path: $.a, op: regex, value: @'('}}]}",
        "conditions[0].property.value: not a regular expression (RE2): missing ): ("},
+      {"{conditions: [{property: {path: $.a, op: regex, value: @'\\p{L}{64}'}}]}",
+       "conditions[0].property.value: the regular expression `\\p{L}{64}` is too large: compiled it takes more than "
+       "128 "
+       "KiB"},
       {"{conditions: [{property: {path: @'a[', op: exists}}]}",
        "conditions[0].property.path: column 1: a JSONPath begins with $"},
   };
@@ -269,6 +273,18 @@ TEST_CASE("every mistake of a filter is told with its place") {
     check_mistake("targets:\n- name: a\n  namespace: FS\n  filters:\n  - " + std::string(one.marked) + "\n",
                   {one.marked, message.c_str()});
   }
+}
+
+TEST_CASE("filters that are right each but too much together are told") {
+  std::string filters = "@";
+  for (int i = 0; i < 257; ++i) {
+    filters += (i == 0 ? "- " : "  - ") + std::string("{conditions: [{property: {path: $.a, op: regex, value: a") +
+               std::to_string(i) + "}}]}\n";
+  }
+  const auto text = "targets:\n- name: a\n  namespace: FS\n  filters:\n  " + filters;
+  check_mistake(text, {text.c_str(),
+                       "targets[0].filters: filter 257, condition 1: regex: more than 256 different regular "
+                       "expressions"});
 }
 
 TEST_CASE("all mistakes are told at once, in the order of the text") {

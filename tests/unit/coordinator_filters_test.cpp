@@ -69,6 +69,38 @@ TEST_CASE_METHOD(IdentityFixture, "what filters look at beyond the size of resou
   CHECK(report["problems"][1]["message"] == "18 more could not be judged by the filters");
 }
 
+TEST_CASE_METHOD(IdentityFixture, "filters that are too costly to compile end a run as partial, and say so") {
+  MatchFilter costly{{}, {}, FilterAction::kExclude};
+  for (int i = 0; i < 256; ++i) {
+    costly.conditions.emplace_back(
+        PropertyMatch{"$.kind", MatchOp::kRegex, "\"^(.{0,90}){0,1}.*b" + std::to_string(i) + "$\""});
+  }
+  SECTION("of the manifest") {
+    manifest.filters = {costly};
+  }
+  SECTION("of the target") {
+    system.inspection.filters = {costly};
+  }
+  start_discovered();
+  const auto report = last_report();
+  CHECK(report["state"] == "partial");
+  REQUIRE(report["problems"].size() == 1);
+  CHECK(report["problems"][0]["code"] == "INVALID_REQUEST");
+  const auto message = report["problems"][0]["message"].get<std::string>();
+  CHECK_THAT(message, Catch::StartsWith("a filter cannot be used: filter 1, condition ") &&
+                          Catch::EndsWith(": too costly to compile, together with what stands before it"));
+}
+
+TEST_CASE_METHOD(IdentityFixture, "label queries that are too costly to compile leave the native ids, and say so") {
+  manifest.label_query = "$[?search(@, '.{900}')]";
+  start_discovered();
+  const auto report = last_report();
+  CHECK(listed("NS::Box") == Strings{"a", "b"});
+  REQUIRE(report["problems"].size() == 1);
+  CHECK_THAT(report["problems"][0]["message"].get<std::string>(),
+             Catch::StartsWith("a label query cannot be used: label query of ") && Catch::Contains("128 KiB"));
+}
+
 TEST_CASE_METHOD(IdentityFixture, "what a filter newly excludes leaves as filtered, with what is below it") {
   start_discovered();
   events();

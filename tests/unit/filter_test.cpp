@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
 #include <utility>
 
 using namespace muster;
@@ -193,6 +194,72 @@ TEST_CASE("a mistake in a filter is told with its place") {
   CHECK_THAT(mistake({exclude({PropertyMatch{"", MatchOp::kExists, ""}})}), Catch::Contains("column 1"));
 }
 
+TEST_CASE("a regular expression has a bound of its own, and is named when it is beyond it") {
+  const auto regex = [](const std::string& pattern) {
+    return mistake({exclude({PropertyMatch{"$.a", MatchOp::kRegex, '"' + pattern + '"'}})});
+  };
+  for (const char* usual : {"^tmp_", "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "^.{1,255}$", "^[^/]{1,255}$",
+                            "(?i)\\\\p{L}+", "\\\\w{1,1000}", "^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?[.]?)*$"}) {
+    CHECK(regex(usual).empty());
+  }
+  CHECK(regex("^(.{0,900}){0,1}.*b$") ==
+        "filter 1, condition 1: regex: the regular expression `^(.{0,900}){0,1}.*b$` is too large: compiled it takes "
+        "more than 128 KiB");
+  CHECK(regex(std::string(8193, 'x')) ==
+        "filter 1, condition 1: regex: a regular expression has at most 8 KiB, which `" + std::string(100, 'x') +
+            "...` exceeds");
+  const auto in_path = exclude({PropertyMatch{"$[?search(@, '(.{0,900}){0,1}b')]", MatchOp::kExists, ""}});
+  CHECK(mistake({in_path}) ==
+        "filter 1, condition 1: path $[?search(@, '(.{0,900}){0,1}b')]: column 4: the regular expression "
+        "`(?:[^\\n\\r]{0,900}){0,1}b` is too large: compiled it takes more than 128 KiB");
+  CHECK(FilterSet::compile({in_path}).error().code == Errc::kTooLarge);
+}
+
+TEST_CASE("what all filters of a set cost to compile is bounded") {
+  const auto set_of = [](int count, const std::function<PropertyMatch(const std::string&)>& match) {
+    std::vector<MatchFilter> filters(1, exclude({}));
+    for (int i = 0; i < count; ++i) {
+      if (filters.back().conditions.size() == 256) filters.push_back(exclude({}));
+      filters.back().conditions.emplace_back(match(std::to_string(i)));
+    }
+    return filters;
+  };
+  const auto regex = [](const std::string& i) { return PropertyMatch{"$.a", MatchOp::kRegex, "\"^tmp_" + i + "\""}; };
+  const auto unicode = [](const std::string& i) {
+    return PropertyMatch{"$.a", MatchOp::kRegex, "\"\\\\p{L}" + i + "\""};
+  };
+  const auto path = [](const std::string& i) { return PropertyMatch{"$.some.name" + i, MatchOp::kExists, ""}; };
+  const auto in_path = [](const std::string& i) {
+    return PropertyMatch{"$[?match(@, 'a.{0,90}" + i + "')]", MatchOp::kExists, ""};
+  };
+  const auto value = [](const std::string& i) { return PropertyMatch{"$.a", MatchOp::kEq, i}; };
+  const auto costly = [](const std::string& message) { return Catch::EndsWith(message, Catch::CaseSensitive::Yes); };
+  const std::string too_costly = ": too costly to compile, together with what stands before it";
+
+  CHECK(mistake(set_of(256, regex)).empty());
+  CHECK(mistake(set_of(257, regex)) == "filter 2, condition 1: regex: more than 256 different regular expressions");
+  CHECK(mistake(set_of(50, unicode)).empty());
+  CHECK_THAT(mistake(set_of(100, unicode)), costly(too_costly));
+  CHECK(mistake(set_of(4000, path)).empty());
+  CHECK_THAT(mistake(set_of(40'000, path)), costly(too_costly));
+  CHECK_THAT(mistake(set_of(200, in_path)), costly(too_costly));
+  CHECK(mistake(set_of(4000, value)).empty());
+  CHECK_THAT(mistake(set_of(40'000, value)), costly(too_costly));
+  CHECK_THAT(mistake({exclude({}, std::vector<std::string>(60'000, "NS::Box"))}), costly(too_costly));
+  CHECK_THAT(mistake({exclude({TagMatch{std::vector<std::string>(60'000, "key"), ""}})}), costly(too_costly));
+}
+
+TEST_CASE("what a set says more than once is compiled once") {
+  std::vector<MatchFilter> filters;
+  for (int i = 0; i < 2000; ++i) {
+    filters.push_back(exclude({PropertyMatch{"$.a", MatchOp::kRegex, R"("^\\p{L}{1,5}x")"},
+                               PropertyMatch{"$[?search(@, '^\\\\p{L}{1,5}y')]", MatchOp::kContains, "\"long\""}}));
+  }
+  const auto set = FilterSet::compile(filters).value();
+  CHECK(set.judge("PG::Table", R"({"a":"xyz","b":"xyz"})").value());
+  CHECK_FALSE(set.judge("PG::Table", R"({"a":"axx","b":"byy long"})").value());
+}
+
 TEST_CASE("properties that are no JSON, or a hostile path, are an error and no verdict") {
   const auto set = FilterSet::compile({exclude({PropertyMatch{"$.a", MatchOp::kExists, ""}})});
   CHECK(set->judge("PG::Table", "{").error().code == Errc::kMalformed);
@@ -247,6 +314,13 @@ TEST_CASE("what a filter looks at is counted, however it is written") {
   }
   SECTION("regular expressions of the properties that are long to compile") {
     for (int i = 0; i < 50; ++i) properties += (i == 0 ? "[" : ",") + ("\"\\\\p{L}{10}" + std::to_string(i) + "\"");
+    properties += "]";
+    path = "$[?match('x',@)]";
+  }
+  SECTION("texts of the properties that are no regular expressions") {
+    for (int i = 0; i < 4000; ++i) {
+      properties += (i == 0 ? "[" : ",") + ("\"" + std::string(3000, 'x') + "\\\\" + std::to_string(i) + "\"");
+    }
     properties += "]";
     path = "$[?match('x',@)]";
   }

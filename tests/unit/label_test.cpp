@@ -91,3 +91,22 @@ TEST_CASE("a bad query is named") {
   manifest.types.back().label_query = "$.";
   CHECK_THAT(Labels::compile(manifest).error().message, Catch::StartsWith("label query of PG::Table: column 3"));
 }
+
+TEST_CASE("what all label queries cost to compile is bounded") {
+  const auto with = [](int types, const std::string& before, const std::string& after) {
+    Manifest manifest;
+    for (int i = 0; i < types; ++i) {
+      auto& type = manifest.types.emplace_back();
+      type.name = "NS::T" + std::to_string(i);
+      type.label_query = before + std::to_string(i) + after;
+    }
+    return Labels::compile(manifest);
+  };
+  CHECK(with(4000, "$.name", ""));
+  CHECK(with(50, "$[?search(@, '^name.*", "')]"));
+  const auto costly = with(4000, "$[?search(@, '(.{0,90}){0,1}.*b", "')]");
+  REQUIRE_FALSE(costly);
+  CHECK(costly.error().code == Errc::kTooLarge);
+  CHECK_THAT(costly.error().message, Catch::StartsWith("label query of NS::T") &&
+                                         Catch::EndsWith("too costly to compile, together with what stands before it"));
+}

@@ -6,6 +6,7 @@
 #include "coordinator/cli/plugin_test/plan.h"
 #include "coordinator/difference.h"
 #include "coordinator/filter.h"
+#include "coordinator/label.h"
 #include "coordinator/registry.h"
 #include "coordinator/schema_check.h"
 
@@ -52,6 +53,7 @@ std::string check_manifest(Bench& bench) {
     throw CheckFailed("the schema of a target's config: " + schema.error().message);
   }
   if (const auto filters = FilterSet::compile(manifest.filters); !filters) throw CheckFailed(filters.error().message);
+  if (const auto labels = Labels::compile(manifest); !labels) throw CheckFailed(labels.error().message);
   for (const auto& type : manifest.types) {
     if (const auto schema = SchemaCheck::compile(type.schema); !schema) {
       throw CheckFailed("the schema of " + type.name + ": " + schema.error().message);
