@@ -63,10 +63,11 @@ struct Coordinator::Core {
                   c.status_.rejections_left_out),
         publisher(c.config_, c.subjects_, c.store_, events, c.bus_.inbox(), *c.log_),
         drift(c.store_, registry, events),
-        discovery({c.config_, c.store_, registry, dispatcher, limiter, events, writes, drift, c.clock_, *c.log_},
-                  c.random_),
-        commands({c.config_, c.store_, registry, dispatcher, events, writes, drift, c.clock_, *c.log_}, discovery,
-                 c.random_),
+        discovery(
+            {c.config_, c.store_, registry, dispatcher, limiter, events, writes, drift, queries, c.clock_, *c.log_},
+            c.random_),
+        commands({c.config_, c.store_, registry, dispatcher, events, writes, drift, queries, c.clock_, *c.log_},
+                 discovery, c.random_),
         api({c.config_, c.subjects_, c.store_, registry, dispatcher, discovery, commands, publisher, supervision,
              events, c.status_, c.clock_}) {}
 
@@ -79,6 +80,7 @@ struct Coordinator::Core {
   Publisher publisher;
   WriteLog writes;
   Drift drift;
+  CompiledQueries queries;
   Discovery discovery;
   Commands commands;
   Supervision supervision;

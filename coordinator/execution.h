@@ -14,6 +14,7 @@
 #include <spdlog/fwd.h>
 
 #include "coordinator/command_plan.h"
+#include "coordinator/compiled_queries.h"
 #include "coordinator/dispatcher.h"
 #include "coordinator/drift.h"
 #include "coordinator/event_log.h"
@@ -33,6 +34,7 @@ struct CommandServices {
   EventLog& events;
   WriteLog& writes;
   Drift& drift;
+  CompiledQueries& queries;
   const Clock& clock;
   spdlog::logger& log;
 };

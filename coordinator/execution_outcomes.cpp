@@ -12,7 +12,6 @@
 #include "coordinator/execution_work.h"
 #include "coordinator/inventory_view.h"
 #include "coordinator/json_forms.h"
-#include "coordinator/label.h"
 #include "coordinator/must.h"
 #include "schema/mutation.h"
 
@@ -454,7 +453,8 @@ bool Execution::observe(Work& work, RowId row, const Item& item, std::string_vie
   }
   const auto patch = patch_between(old->properties, work.prior);
   std::string label(old->native_id);
-  if (auto labels = Labels::compile(*work.manifest)) label = labels->label(work.step.type, work.prior, old->native_id);
+  if (auto labels = s_.queries.labels(work.manifest))
+    label = (*labels)->label(work.step.type, work.prior, old->native_id);
   must(s_.store.change(row, work.prior, content, label, item.uid.empty() ? old->uid : item.uid, patch, s_.clock.wall(),
                        cause));
   auto data = identity(*old).text("hash", hex(content));
@@ -476,7 +476,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
   work.op.native_id = item.native_id;
   static_cast<void>(parent_of(work));
   std::string label = item.native_id;
-  if (auto labels = Labels::compile(*work.manifest)) label = labels->label(step.type, work.prior, item.native_id);
+  if (auto labels = s_.queries.labels(work.manifest)) label = (*labels)->label(step.type, work.prior, item.native_id);
   const auto at = s_.clock.wall();
   const auto content = hash128(work.prior);
   const auto made =

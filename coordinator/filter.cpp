@@ -210,9 +210,13 @@ FilterSet::~FilterSet() = default;
 FilterSet::FilterSet(FilterSet&&) noexcept = default;
 FilterSet& FilterSet::operator=(FilterSet&&) noexcept = default;
 
+std::string FilterSet::version_of(const std::vector<MatchFilter>& filters) {
+  return hex_hash(content(filters));
+}
+
 Result<FilterSet> FilterSet::compile(const std::vector<MatchFilter>& filters) {
   FilterSet set;
-  set.version_ = hex_hash(content(filters));
+  set.version_ = version_of(filters);
   QueryCompiler compiler;
   for (std::size_t i = 0; i < filters.size(); ++i) {
     const auto place = "filter " + std::to_string(i + 1);

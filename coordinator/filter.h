@@ -41,6 +41,8 @@ class FilterSet {
 
   /// Equal for equal filters in the same order, in any process; 32 hex digits.
   [[nodiscard]] const std::string& version() const { return version_; }
+  /// The same before they are compiled.
+  static std::string version_of(const std::vector<MatchFilter>& filters);
 
  private:
   struct Rule;

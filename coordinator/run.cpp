@@ -161,13 +161,13 @@ bool Run::compile_queries(TargetRun& target) {
   auto filters = target.manifest->filters;
   filters.insert(filters.end(), target.target.plugin_filters.begin(), target.target.plugin_filters.end());
   filters.insert(filters.end(), target.target.filters.begin(), target.target.filters.end());
-  auto compiled = FilterSet::compile(filters);
+  auto compiled = s_.queries.filters(target.lane.ns, filters);
   if (!compiled) {
     skip_target(target, errc_name(Errc::kInvalidRequest), "a filter cannot be used: " + compiled.error().message);
     return false;
   }
   target.filters = std::move(*compiled);
-  if (auto labels = Labels::compile(*target.manifest)) {
+  if (auto labels = s_.queries.labels(target.manifest)) {
     target.labels = std::move(*labels);
   } else {
     problem(target, {}, errc_name(Errc::kContract), "a label query cannot be used: " + labels.error().message);

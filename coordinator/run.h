@@ -10,6 +10,7 @@
 
 #include <spdlog/fwd.h>
 
+#include "coordinator/compiled_queries.h"
 #include "coordinator/dispatcher.h"
 #include "coordinator/drift.h"
 #include "coordinator/event_log.h"
@@ -32,6 +33,7 @@ struct RunServices {
   EventLog& events;
   WriteLog& writes;
   Drift& drift;
+  CompiledQueries& queries;
   const Clock& clock;
   spdlog::logger& log;
 };

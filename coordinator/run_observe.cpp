@@ -218,10 +218,10 @@ std::optional<std::string_view> Run::canonical_of(TargetRun& target, Scan& scan,
 }
 
 std::optional<bool> Run::keeps(TargetRun& target, Scan& scan, const std::string& native_id, std::string_view text) {
-  if (!target.filters.applies(scan.type->name)) return true;
+  if (!target.filters->applies(scan.type->name)) return true;
   const auto parsed = parse(text);
   Budget budget(usual_visits(text.size()) + target.visits);
-  const auto kept = parsed ? target.filters.judge(scan.type->name, document_, budget) : Result<bool>(parsed.error());
+  const auto kept = parsed ? target.filters->judge(scan.type->name, document_, budget) : Result<bool>(parsed.error());
   target.visits = std::min(target.visits, budget.left());
   if (kept) return *kept;
   ++scan.counts.errors;
@@ -233,9 +233,9 @@ std::optional<bool> Run::keeps(TargetRun& target, Scan& scan, const std::string&
 
 std::string Run::label_of(const TargetRun& target, const Scan& scan, std::string_view text,
                           std::string_view native_id) {
-  if (!target.labels.applies(scan.type->name) || !parse(text)) return std::string(native_id);
+  if (!target.labels->applies(scan.type->name) || !parse(text)) return std::string(native_id);
   Budget budget(usual_visits(text.size()));
-  return target.labels.label(scan.type->name, document_, native_id, budget);
+  return target.labels->label(scan.type->name, document_, native_id, budget);
 }
 
 Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId parent) {

@@ -2,8 +2,6 @@
 
 #include <variant>
 
-#include "coordinator/filter.h"
-#include "coordinator/label.h"
 #include "coordinator/run.h"
 
 namespace muster {
@@ -17,8 +15,8 @@ struct Run::TargetRun {
   Phase phase = Phase::kWaiting;
   std::string manifest_hash;
   std::shared_ptr<const Manifest> manifest;
-  FilterSet filters;
-  Labels labels;
+  std::shared_ptr<const FilterSet> filters = std::make_shared<const FilterSet>();
+  std::shared_ptr<const Labels> labels = std::make_shared<const Labels>();
   std::size_t visits = kMaxVisits;  // left to its filters in this run beyond the usual ones of each resource
   std::vector<std::string> types;   // what the plugin says there is on this target; empty: all of the manifest
   std::vector<std::string> wanted;  // types that were asked for; empty: all
@@ -32,7 +30,7 @@ struct Run::TargetRun {
   bool outdated = false;                          // it has been declared anew since: what comes of it is not taken
 
   /// Version of all that says how its rows are kept and called.
-  [[nodiscard]] std::string judged_by() const { return filters.version() + labels.version(); }
+  [[nodiscard]] std::string judged_by() const { return filters->version() + labels->version(); }
 };
 
 /// What a job that was submitted is for.

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "coordinator/compiled_queries.h"
 #include "coordinator/filter.h"
 #include "support/commands_fixture.h"
 #include "support/identity_fixture.h"
@@ -99,6 +100,26 @@ TEST_CASE_METHOD(IdentityFixture, "label queries that are too costly to compile 
   REQUIRE(report["problems"].size() == 1);
   CHECK_THAT(report["problems"][0]["message"].get<std::string>(),
              Catch::StartsWith("a label query cannot be used: label query of ") && Catch::Contains("128 KiB"));
+}
+
+TEST_CASE("filters and labels are compiled once for all who share them") {
+  const auto of = [](const std::string& kind) {
+    return std::vector<MatchFilter>{IdentityFixture::kind_filter(FilterAction::kExclude, kind)};
+  };
+  CompiledQueries queries;
+  const auto first = queries.filters("NS", of("small")).value();
+  CHECK(queries.filters("NS", of("small")).value() == first);
+  CHECK(queries.filters("NS", of("big")).value() != first);
+  CHECK(queries.filters("OTHER", of("small")).value() != first);
+  CHECK(queries.filters("NS", of("small")).value() == first);
+  for (std::size_t i = 0; i < CompiledQueries::kKept; ++i) queries.filters("NS", of(std::to_string(i))).value();
+  CHECK(queries.filters("NS", of("small")).value() != first);
+  CHECK_FALSE(first->judge("NS::Box", R"({"kind":"small"})").value());  // who holds it keeps it
+
+  const auto manifest = std::make_shared<const Manifest>(IdentityFixture::with_parts());
+  const auto labels = queries.labels(manifest).value();
+  CHECK(queries.labels(manifest).value() == labels);
+  CHECK(queries.labels(std::make_shared<const Manifest>(*manifest)).value() != labels);
 }
 
 TEST_CASE_METHOD(IdentityFixture, "what a filter newly excludes leaves as filtered, with what is below it") {
