@@ -19,9 +19,6 @@ constexpr std::size_t kMaxFetches = 256;
 constexpr std::size_t kMaxAsked = 16;                 // of those that wait for one manifest, at a time
 constexpr std::size_t kMaxPartBytes = 128ULL << 20U;  // of all manifests that are being put together
 constexpr std::size_t kMaxRemembered = 4096;
-constexpr int kToldAtOnce = 60;  // rejections of a namespace, and then one in so long:
-constexpr Millis kTellEvery{1000};
-constexpr std::size_t kMaxTold = 1024;        // namespaces
 constexpr std::size_t kMaxFaultBytes = 1024;  // of what is wrong with a manifest, which may quote it
 // Of a namespace, whatever manifests it waits for: its key keeps nobody else out. More of them announce themselves
 // again.
@@ -236,8 +233,8 @@ void Admission::accept(const Announcement& announcement, const std::string& repl
                      .text("version", announcement.version)
                      .text("host", announcement.host)
                      .number("pid", announcement.pid)
-                     .number("slots", announcement.slots)
-                     .take());
+                     .number("slots", announcement.slots),
+                 now);
   }
   answer(reply, std::nullopt, effects);
 }
@@ -249,34 +246,19 @@ void Admission::reject(const Announcement& announcement, const std::string& repl
   answer(reply, why, effects);
 }
 
-/// One key makes as many rejections as it likes, and the events of all share one log.
 void Admission::tell(const Announcement& announcement, const Rejection& why, TimePoint now) {
-  const auto ns = valid_namespace(announcement.ns) ? announcement.ns : std::string();
-  if (told_.size() >= kMaxTold && !told_.contains(ns)) {
-    std::erase_if(told_, [&](const auto& entry) { return entry.second.paid <= now; });
-  }
-  auto& told = told_[told_.size() < kMaxTold || told_.contains(ns) ? ns : std::string()];
-  told.paid = std::max(told.paid, now);
-  if (told.paid - now > (kToldAtOnce - 1) * kTellEvery) {
-    ++told.left_out;
-    ++left_out_;
-    return;
-  }
-  told.paid += kTellEvery;
+  const bool told = rejections_.emit(announcement.ns, "worker.rejected", announcement.worker.value,
+                                     JsonObject()
+                                         .text("worker", announcement.worker.value)
+                                         .text("plugin", announcement.plugin)
+                                         .text("host", announcement.host)
+                                         .text("code", why.code)
+                                         .text("message", why.message),
+                                     now);
+  if (!told) return;
   if (last_rejection_.size() >= kMaxRemembered) last_rejection_.clear();
   last_rejection_[announcement.worker] = why;
   log_.warn("worker={} rejected code={} {}", announcement.worker.value, why.code, why.message);
-  auto data = JsonObject()
-                  .text("worker", announcement.worker.value)
-                  .text("plugin", announcement.plugin)
-                  .text("host", announcement.host)
-                  .text("code", why.code)
-                  .text("message", why.message);
-  if (const auto left_out = std::exchange(told.left_out, 0); left_out > 0) {
-    log_.warn("namespace={} left_out={}: so many others were rejected since the last that was told", ns, left_out);
-    data.number("left_out", left_out);
-  }
-  events_.emit(ns, "worker.rejected", announcement.worker.value, data.take());
 }
 
 void Admission::answer(const std::string& reply, std::optional<Rejection> rejected, Effects& effects) const {

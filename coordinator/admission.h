@@ -13,6 +13,7 @@
 #include "coordinator/parts.h"
 #include "coordinator/registry.h"
 #include "coordinator/store.h"
+#include "coordinator/worker_events.h"
 #include "schema/subjects.h"
 
 namespace muster {
@@ -22,17 +23,17 @@ namespace muster {
 /// Thread: loop thread only.
 class Admission {
  public:
-  Admission(const Subjects& subjects, CoordinatorId self, Store& store, Registry& registry, EventLog& events,
-            Random& random, const Clock& clock, spdlog::logger& log, std::uint64_t& left_out)
+  Admission(const Subjects& subjects, CoordinatorId self, Store& store, Registry& registry, WorkerEvents& events,
+            WorkerEvents& rejections, Random& random, const Clock& clock, spdlog::logger& log)
       : subjects_(subjects),
         self_(std::move(self)),
         store_(store),
         registry_(registry),
         events_(events),
+        rejections_(rejections),
         random_(random),
         clock_(clock),
-        log_(log),
-        left_out_(left_out) {}
+        log_(log) {}
 
   /// Manifests of former times.
   void load();
@@ -87,22 +88,15 @@ class Admission {
   CoordinatorId self_;
   Store& store_;
   Registry& registry_;
-  EventLog& events_;
+  WorkerEvents& events_;
+  WorkerEvents& rejections_;
   Random& random_;
   const Clock& clock_;
   spdlog::logger& log_;
-  std::uint64_t& left_out_;  // rejections that were not told
   Fetches fetches_;
   std::map<std::string, Queue, std::less<>> queues_;  // by namespace
   Queue all_waiting_;
-  /// Of a namespace: when all that was told is paid for, a second each, and how many were left out since.
-  struct Told {
-    TimePoint paid;
-    std::uint64_t left_out = 0;
-  };
-
-  std::map<WorkerId, Rejection> last_rejection_;   // an event only when it is news; bounded
-  std::map<std::string, Told, std::less<>> told_;  // by namespace, empty for what is none; bounded
+  std::map<WorkerId, Rejection> last_rejection_;  // an event only when it is news; bounded
 };
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include "coordinator/discovery.h"
 #include "coordinator/publisher.h"
 #include "coordinator/supervision.h"
+#include "coordinator/worker_events.h"
 
 namespace muster {
 
@@ -20,8 +21,9 @@ struct CoordinatorStatus {
   std::uint64_t malformed = 0;        // messages that could not be decoded
   std::uint64_t unknown_workers = 0;  // heartbeats of workers that have not announced
   std::uint64_t store_failures = 0;
-  TimePoint store_failed{};               // the last time
-  std::uint64_t rejections_left_out = 0;  // of workers, that are no event: there were too many
+  TimePoint store_failed{};                  // the last time
+  std::uint64_t rejections_left_out = 0;     // of workers, that are no event: there were too many
+  std::uint64_t worker_events_left_out = 0;  // others of workers, likewise
 };
 
 class ApiRequest;
@@ -40,7 +42,7 @@ class Api {
     Commands& commands;
     Publisher& publisher;
     Supervision& supervision;
-    EventLog& events;
+    WorkerEvents& worker_events;
     const CoordinatorStatus& status;
     const Clock& clock;
   };

@@ -259,6 +259,7 @@ Result<JsonText> Api::status(ApiRequest&, Effects&) {
                         {"malformed", p_.status.malformed},
                         {"unknown_workers", p_.status.unknown_workers},
                         {"rejections_left_out", p_.status.rejections_left_out},
+                        {"worker_events_left_out", p_.status.worker_events_left_out},
                         {"store_failures", p_.status.store_failures}}
       .dump();
 }

@@ -6,7 +6,6 @@
 
 #include "coordinator/api.h"
 #include "coordinator/api_request.h"
-#include "coordinator/event_log.h"
 #include "coordinator/supervision.h"
 
 namespace muster {
@@ -93,15 +92,15 @@ Result<JsonText> Api::supervise(ApiRequest& request, Effects&) {
   const auto quarantined = p_.supervision.take(std::move(report), now);
   if (!quarantined) return quarantined.error();
   for (const auto& plugin : *quarantined) {
-    p_.events.emit(plugin.ns, "worker.quarantined", plugin.plugin,
-                   JsonObject()
-                       .text("plugin", plugin.plugin)
-                       .text("reason", plugin.reason)
-                       .text("host", host)
-                       .text("supervisor", supervisor)
-                       .text("path", plugin.path)
-                       .number("restarts", plugin.restarts)
-                       .take());
+    p_.worker_events.emit(plugin.ns, "worker.quarantined", plugin.plugin,
+                          JsonObject()
+                              .text("plugin", plugin.plugin)
+                              .text("reason", plugin.reason)
+                              .text("host", host)
+                              .text("supervisor", supervisor)
+                              .text("path", plugin.path)
+                              .number("restarts", plugin.restarts),
+                          now);
   }
   const auto loads = p_.dispatcher.loads(now, &lanes);
   return nlohmann::json{{"workers", std::move(workers)}, {"pools", to_json(loads)}}.dump();

@@ -58,9 +58,11 @@ bool takes_no_answer(std::string_view reply, const std::string& prefix) {
 struct Coordinator::Core {
   Core(Coordinator& c)
       : events(c.store_, c.clock_),
+        worker_events(events, kWorkerEventRate, *c.log_, c.status_.worker_events_left_out),
+        rejections(events, kRejectionRate, *c.log_, c.status_.rejections_left_out),
         dispatcher(c.config_, c.subjects_, c.store_.fleet(), c.status_.id, registry, limiter, c.random_),
-        admission(c.subjects_, c.status_.id, c.store_, registry, events, c.random_, c.clock_, *c.log_,
-                  c.status_.rejections_left_out),
+        admission(c.subjects_, c.status_.id, c.store_, registry, worker_events, rejections, c.random_, c.clock_,
+                  *c.log_),
         publisher(c.config_, c.subjects_, c.store_, events, c.bus_.inbox(), *c.log_),
         drift(c.store_, registry, events),
         discovery(
@@ -69,11 +71,13 @@ struct Coordinator::Core {
         commands({c.config_, c.store_, registry, dispatcher, events, writes, drift, queries, c.clock_, *c.log_},
                  discovery, c.random_),
         api({c.config_, c.subjects_, c.store_, registry, dispatcher, discovery, commands, publisher, supervision,
-             events, c.status_, c.clock_}) {}
+             worker_events, c.status_, c.clock_}) {}
 
   Registry registry;
   Limiter limiter;
   EventLog events;
+  WorkerEvents worker_events;
+  WorkerEvents rejections;
   Dispatcher dispatcher;
   PoolWatch pools;
   Admission admission;
@@ -332,8 +336,8 @@ void Coordinator::report_departure(const Registry::Departure& departure, TimePoi
   log_->info("worker={} {} namespace={} pool={}", departure.worker.value, left ? "left" : "lost", departure.lane.ns,
              departure.lane.pool);
   core_->dispatcher.on_worker_lost(departure.worker, now, effects_);
-  core_->events.emit(departure.lane.ns, left ? "worker.left" : "worker.lost", departure.worker.value,
-                     JsonObject().text("worker", departure.worker.value).text("pool", departure.lane.pool).take());
+  core_->worker_events.emit(departure.lane.ns, left ? "worker.left" : "worker.lost", departure.worker.value,
+                            JsonObject().text("worker", departure.worker.value).text("pool", departure.lane.pool), now);
 }
 
 void Coordinator::report_notices() {
@@ -471,9 +475,9 @@ void Coordinator::on_heartbeat(const Message& message, TimePoint now) {
   core_->dispatcher.on_lane_changed(worker->lane());
   if (change == Registry::Change::kDraining || change == Registry::Change::kReturned) {
     const bool draining = change == Registry::Change::kDraining;
-    core_->events.emit(
+    core_->worker_events.emit(
         heartbeat->ns, draining ? "worker.draining" : "worker.joined", heartbeat->worker.value,
-        JsonObject().text("worker", heartbeat->worker.value).text("pool", worker->announcement.pool).take());
+        JsonObject().text("worker", heartbeat->worker.value).text("pool", worker->announcement.pool), now);
   }
 }
 

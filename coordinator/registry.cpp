@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "coordinator/canonical.h"
 #include "schema/subjects.h"
@@ -59,9 +60,9 @@ std::optional<Rejection> Registry::judge(const Announcement& a, const FleetId& f
 
 /// Over when others have gone: the worker asks again.
 std::optional<Rejection> Registry::no_room_for(const Announcement& a) const {
-  if (workers_.size() < std::min(limits_.all, limits_.of_namespace) || workers_.contains(a.worker)) return std::nullopt;
-  const auto of_namespace = static_cast<std::size_t>(std::ranges::count(
-      workers_, a.ns, [](const auto& entry) -> auto& { return entry.second.announcement.ns; }));
+  if (workers_.contains(a.worker)) return std::nullopt;
+  const auto members = members_.find(a.ns);
+  const auto of_namespace = members == members_.end() ? 0 : members->second.workers.size();
   if (of_namespace >= limits_.of_namespace) {
     return Rejection{"LIMIT",
                      "there are " + std::to_string(of_namespace) + " workers of " + a.ns +
@@ -112,9 +113,10 @@ Registry::Change Registry::accept(const Announcement& announcement, TimePoint no
   if (added) {
     worker.since = wall;
     worker.free_slots = announcement.slots;
+    members_[announcement.ns].workers.emplace(announcement.worker, &worker);
   }
   if (was_lost) worker.state = WorkerState::kActive;
-  if (news) index();  // a roll call is answered by all: looking at all of them for each takes seconds with thousands
+  if (news) change(announcement.ns);
   return added ? Change::kJoined : was_lost ? Change::kReturned : Change::kNone;
 }
 
@@ -127,61 +129,57 @@ Registry::Change Registry::heartbeat(const Heartbeat& heartbeat, TimePoint now) 
   worker->health = utf8_prefix(heartbeat.health, kMaxHealthBytes);
   if (heartbeat.free_slots > 0) worker->full_until = now;
   const auto before = worker->state;
-  worker->state = heartbeat.draining ? WorkerState::kDraining : WorkerState::kActive;
+  if (heartbeat.draining) {
+    worker->state = WorkerState::kDraining;
+  } else if (before == WorkerState::kLost) {
+    worker->state = WorkerState::kActive;
+  }
   if (before == worker->state) return Change::kNone;
-  index();
+  change(worker->announcement.ns);
   if (worker->state == WorkerState::kDraining) return Change::kDraining;
   return before == WorkerState::kLost ? Change::kReturned : Change::kNone;
 }
 
 std::vector<Registry::Departure> Registry::expire(TimePoint now) {
-  std::vector<Departure> gone;
-  bool forgot = false;
+  std::vector<Departure> departures;
   for (auto it = workers_.begin(); it != workers_.end();) {
-    auto& worker = it->second;
-    const auto silent = now - worker.last_heard;
-    if (worker.state == WorkerState::kLost) {
-      if (silent <= kForgetAfter) {
-        ++it;
-        continue;
-      }
-      forgot = true;
-      serves_no_more(worker.announcement);
-      it = workers_.erase(it);
-      continue;
+    const auto next = std::next(it);
+    const auto silent = now - it->second.last_heard;
+    if (it->second.state == WorkerState::kLost) {
+      if (silent > kForgetAfter) erase(it);
+    } else if (silent > kLostAfter) {
+      departures.push_back(lose(it));
     }
-    if (silent > kLostAfter) {
-      const bool drained = worker.state == WorkerState::kDraining;
-      gone.push_back({it->first, worker.lane(), drained ? Change::kLeft : Change::kLost});
-      worker.state = WorkerState::kLost;
-      worker.free_slots = 0;
-      worker.assigned = 0;
-      if (drained) {
-        serves_no_more(worker.announcement);
-        it = workers_.erase(it);
-        continue;
-      }
-    }
-    ++it;
+    it = next;
   }
-  if (!gone.empty() || forgot) index();
-  return gone;
+  return departures;
 }
 
 std::optional<Registry::Departure> Registry::gone(const WorkerId& id) {
-  auto* worker = find(id);
-  if (worker == nullptr || worker->state == WorkerState::kLost) return std::nullopt;
-  const bool drained = worker->state == WorkerState::kDraining;
-  Departure departure{id, worker->lane(), drained ? Change::kLeft : Change::kLost};
-  worker->state = WorkerState::kLost;
-  worker->free_slots = 0;
-  worker->assigned = 0;
-  if (drained) {
-    serves_no_more(worker->announcement);
-    workers_.erase(id);
-  }
-  index();
+  const auto it = workers_.find(id);
+  if (it == workers_.end() || it->second.state == WorkerState::kLost) return std::nullopt;
+  return lose(it);
+}
+
+Registry::Departure Registry::lose(Workers::iterator it) {
+  auto& worker = it->second;
+  const bool drained = worker.state == WorkerState::kDraining;
+  Departure departure{it->first, worker.lane(), drained ? Change::kLeft : Change::kLost};
+  worker.state = WorkerState::kLost;
+  worker.free_slots = 0;
+  worker.assigned = 0;
+  drained ? erase(it) : change(departure.lane.ns);
   return departure;
+}
+
+void Registry::erase(Workers::iterator it) {
+  const auto& said = it->second.announcement;
+  serves_no_more(said);
+  change(said.ns);
+  const auto members = members_.find(said.ns);
+  members->second.workers.erase(it->first);
+  if (members->second.workers.empty()) members_.erase(members);
+  workers_.erase(it);
 }
 
 void Registry::grace(TimePoint now) {
@@ -197,8 +195,10 @@ WorkerEntry* Registry::find(const WorkerId& id) {
 
 const std::vector<WorkerEntry*>& Registry::lane(const Lane& lane) {
   static const std::vector<WorkerEntry*> kNobody;
-  const auto it = lanes_.find(lane);
-  return it == lanes_.end() ? kNobody : it->second;
+  const auto* members = members_of(lane.ns);
+  if (members == nullptr) return kNobody;
+  const auto it = members->pools.find(lane.pool);
+  return it == members->pools.end() ? kNobody : it->second;
 }
 
 bool Registry::serves(const Lane& which, std::string_view manifest, const WorkerId& except) {
@@ -344,27 +344,34 @@ std::pair<std::string, std::shared_ptr<const Manifest>> Registry::manifest_of(co
   return {hash, manifest(hash)};
 }
 
-std::pair<std::string, std::shared_ptr<const Manifest>> Registry::latest_manifest(std::string_view ns) const {
-  for (const auto* known : {&present_, &latest_}) {
-    const auto it = known->find(ns);
-    if (it != known->end() && manifests_.contains(it->second)) return {it->second, manifest(it->second)};
+std::pair<std::string, std::shared_ptr<const Manifest>> Registry::latest_manifest(std::string_view ns) {
+  if (const auto* members = members_of(ns); members != nullptr && manifests_.contains(members->manifest)) {
+    return {members->manifest, manifest(members->manifest)};
   }
-  return {};
+  const auto it = latest_.find(ns);
+  if (it == latest_.end() || !manifests_.contains(it->second)) return {};
+  return {it->second, manifest(it->second)};
 }
 
-void Registry::index() {
+void Registry::change(const std::string& ns) {
   ++changes_;
-  lanes_.clear();
-  std::map<std::string, std::vector<WorkerEntry*>> namespaces;
-  for (auto& [id, worker] : workers_) {
-    if (worker.state == WorkerState::kLost) continue;
-    lanes_[worker.lane()].push_back(&worker);
-    namespaces[worker.announcement.ns].push_back(&worker);
+  members_.at(ns).stale = true;
+}
+
+const Registry::Members* Registry::members_of(std::string_view ns) {
+  const auto it = members_.find(ns);
+  if (it == members_.end()) return nullptr;
+  auto& members = it->second;
+  if (!std::exchange(members.stale, false)) return &members;
+  members.pools.clear();
+  std::vector<WorkerEntry*> there;
+  for (const auto& [id, worker] : members.workers) {
+    if (worker->state == WorkerState::kLost) continue;
+    members.pools[worker->announcement.pool].push_back(worker);
+    there.push_back(worker);
   }
-  present_.clear();
-  for (const auto& [ns, there] : namespaces) {
-    if (auto hash = most_announced(there); !hash.empty()) present_.emplace(ns, std::move(hash));
-  }
+  members.manifest = most_announced(there);
+  return &members;
 }
 
 namespace {

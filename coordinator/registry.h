@@ -76,7 +76,7 @@ class Registry {
   /// Takes an accepted worker in, or refreshes it.
   Change accept(const Announcement& announcement, TimePoint now, WallTime wall);
 
-  /// kNone also for a worker nobody knows: see find().
+  /// kNone also for a worker nobody knows: see find(). Who has said that it drains does so until it has left.
   Change heartbeat(const Heartbeat& heartbeat, TimePoint now);
 
   struct Departure {
@@ -114,7 +114,7 @@ class Registry {
   [[nodiscard]] std::pair<std::string, std::shared_ptr<const Manifest>> manifest_of(const Lane& lane);
   /// The manifest of most active workers of a namespace, in whatever pool (ties: the newest joined); while none is
   /// there, that which was learnt last.
-  [[nodiscard]] std::pair<std::string, std::shared_ptr<const Manifest>> latest_manifest(std::string_view ns) const;
+  [[nodiscard]] std::pair<std::string, std::shared_ptr<const Manifest>> latest_manifest(std::string_view ns);
   [[nodiscard]] const std::map<std::string, std::shared_ptr<const Manifest>>& manifests() const { return manifests_; }
 
  private:
@@ -126,15 +126,29 @@ class Registry {
   [[nodiscard]] std::size_t bytes_of(const std::string& hash) const;  // 0: it is not known
   void serves_no_more(const Announcement& announcement);
   std::vector<std::string> forget_manifests(const std::string& ns);
-  void index();
+  using Workers = std::map<WorkerId, WorkerEntry>;
+  Departure lose(Workers::iterator worker);
+  void erase(Workers::iterator worker);
+  /// Somebody of it has come, gone or announced anew.
+  void change(const std::string& ns);
+
+  /// The workers of a namespace. To look at all of them for each that comes or changes takes seconds with thousands:
+  /// what is found out of them together is found out when it is asked for.
+  struct Members {
+    std::map<WorkerId, WorkerEntry*> workers;  // lost ones with them
+    bool stale = true;                         // what follows is of a time before the last change
+    std::map<std::string, std::vector<WorkerEntry*>, std::less<>> pools;  // those that are not lost
+    std::string manifest;  // hash that most of those announce that are active; empty: none is
+  };
+  /// None: it has no worker.
+  [[nodiscard]] const Members* members_of(std::string_view ns);
 
   WorkerLimits limits_;
   std::uint64_t changes_ = 0;
-  std::map<WorkerId, WorkerEntry> workers_;
-  std::map<Lane, std::vector<WorkerEntry*>> lanes_;  // rebuilt when somebody comes or goes
+  Workers workers_;
+  std::map<std::string, Members, std::less<>> members_;  // by namespace
   std::map<std::string, std::shared_ptr<const Manifest>> manifests_;
-  std::map<std::string, std::string, std::less<>> latest_;   // namespace -> hash that was learnt last
-  std::map<std::string, std::string, std::less<>> present_;  // namespace -> hash of most that are there; as lanes_
+  std::map<std::string, std::string, std::less<>> latest_;  // namespace -> hash that was learnt last
   ManifestLimits manifest_limits_;
   std::map<std::string, Serving, std::less<>> serving_;        // by namespace
   std::map<std::string, std::vector<std::string>> learnt_;     // by namespace: hashes, the newest last

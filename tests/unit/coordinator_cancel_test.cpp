@@ -147,7 +147,7 @@ TEST_CASE_METHOD(CancelFixture, "what may have been made is found out, though no
   REQUIRE(worker().asked<CreateJob>().size() == 1);
   api("cancel", {{"command", id}});
   worker().on_go = {};
-  worker().draining = false;
+  add_worker("w2");
   CHECK(result_of(end_of(id), "a") == "done");
 }
 

@@ -223,6 +223,55 @@ TEST_CASE_METHOD(HostileFixture,
   CHECK(honest.accepted());
 }
 
+TEST_CASE_METHOD(HostileFixture, "of very many workers that come and go some are told, and how many are not") {
+  start_discovered();
+  events();
+  auto phantom = workers[0]->announcement;
+  const auto announce = [&](const std::string& id) {
+    phantom.worker = WorkerId(id);
+    send(Subjects().announce("NS"), encode(phantom));
+  };
+  for (int i = 0; i < 1500; ++i) announce("x" + std::to_string(i));
+  settle();
+  advance(Millis(300));
+  CHECK(events("worker.joined").size() >= 1000);
+  const std::uint64_t left_out = api("status")["worker_events_left_out"];
+  CHECK(left_out > 400);
+  CHECK(left_out <= 500);
+
+  advance(Millis(3500));  // they are lost
+  const auto lost = events("worker.lost");
+  CHECK(lost.size() < 100);
+  REQUIRE_FALSE(lost.empty());
+  CHECK(lost[0]["data"]["left_out"] == left_out);
+  CHECK(api("status")["worker_events_left_out"] == left_out + 1500 - lost.size());
+
+  add_worker("o1", test::make_manifest({{"OTHER::Box", ""}}, "OTHER"));
+  advance(Millis(1500));
+  const auto joined = events("worker.joined");
+  REQUIRE(joined.size() == 1);
+  CHECK(joined[0]["subject"] == "o1");
+  CHECK_FALSE(joined[0]["data"].contains("left_out"));
+  check_alive();
+}
+
+TEST_CASE_METHOD(HostileFixture, "a worker that says over and over that it drains is told once") {
+  start_discovered();
+  events();
+  Heartbeat beat;
+  beat.worker = workers[0]->announcement.worker;
+  beat.ns = "NS";
+  beat.pool = "default";
+  for (int i = 0; i < 100; ++i) {
+    beat.draining = i % 2 == 0;
+    send(Subjects().heartbeat("NS"), encode(beat));
+  }
+  settle();
+  advance(Millis(300));
+  CHECK(events("worker.draining").size() == 1);
+  CHECK(api("workers")["items"][0]["state"] == "draining");
+}
+
 TEST_CASE_METHOD(HostileFixture, "of very many rejections some are told, and how many are not") {
   start();
   advance(Millis(500));

@@ -278,6 +278,67 @@ TEST_CASE_METHOD(Fleet, "a worker that drains does so still when it announces it
   CHECK_FALSE(registry.serves(lane, ""));
 }
 
+TEST_CASE_METHOD(Fleet, "a worker that drains does so until it has left, whatever it says") {
+  join("w1");
+  CHECK(beat("w1", 2, true) == Change::kDraining);
+  const auto before = registry.changes();
+  for (const bool draining : {false, true, false}) CHECK(beat("w1", 2, draining) == Change::kNone);
+  CHECK(worker("w1").state == WorkerState::kDraining);
+  CHECK(registry.changes() == before);
+  CHECK(registry.gone(WorkerId("w1"))->change == Change::kLeft);
+  CHECK(join("w1") == Change::kJoined);
+  CHECK(worker("w1").state == WorkerState::kActive);
+}
+
+TEST_CASE_METHOD(Fleet, "lanes and manifests are those of the moment, whoever comes and goes in other namespaces") {
+  learn("m1");
+  learn("m2");
+  const auto names = [&](const Lane& of) {
+    std::string all;
+    for (const auto* one : registry.lane(of)) all += one->announcement.worker.value + " ";
+    return all;
+  };
+  const auto join_other = [&](const std::string& id) {
+    auto a = announcement(id, "o1");
+    a.ns = "OTHER";
+    registry.accept(a, clock.now(), clock.wall());
+  };
+  join("w2", "m1");
+  join_other("o1");
+  CHECK(names(lane) == "w2 ");
+  join("w1", "m2");
+  join("w3", "m2");
+  CHECK(names(lane) == "w1 w2 w3 ");
+  CHECK(registry.latest_manifest("NS").first == "m2");
+  beat("w1", 2, true);
+  registry.gone(WorkerId("w3"));
+  CHECK(names(lane) == "w1 w2 ");
+  CHECK(registry.latest_manifest("NS").first == "m1");
+  registry.gone(WorkerId("w1"));
+  registry.gone(WorkerId("o1"));
+  CHECK(names(lane) == "w2 ");
+  CHECK(names({"OTHER", "default"}).empty());
+  join_other("o2");
+  CHECK(names({"OTHER", "default"}) == "o2 ");
+  clock.advance(kLostAfter + kForgetAfter);
+  expire();
+  clock.advance(kForgetAfter);
+  expire();
+  CHECK(registry.workers().empty());
+  CHECK(names(lane).empty());
+  CHECK(registry.latest_manifest("NS").first == "m2");  // learnt last
+  join("w1", "m1");
+  CHECK(names(lane) == "w1 ");
+}
+
+TEST_CASE_METHOD(Fleet, "ten thousand workers of a namespace come and drain without a look at all for each") {
+  constexpr int kMany = 10'000;
+  for (int i = 0; i < kMany; ++i) join("w" + std::to_string(i));
+  CHECK(registry.lane(lane).size() == kMany);
+  for (int i = 0; i < kMany; ++i) CHECK(beat("w" + std::to_string(i), 2, true) == Change::kDraining);
+  CHECK(registry.slots(lane) == 0);
+}
+
 TEST_CASE_METHOD(Fleet, "a worker that the server knows to be gone is lost, or has left") {
   join("w1");
   join("w2");

@@ -332,7 +332,7 @@ TEST_CASE_METHOD(CommandsFixture, "what was done is followed to its end though i
   REQUIRE(row("NS::Box", "made-1").managed);
   api("cancel", {{"command", id}});
   settle();
-  worker().draining = false;
+  add_worker("w2");
   CHECK(result_of(end_of(id), "a") == "done");
 }
 
