@@ -127,12 +127,13 @@ void Admission::ask(const std::string& hash, Fetch& fetch, TimePoint now, Effect
   auto next = fetch.asked.empty() ? fetch.waiting.begin() : fetch.waiting.upper_bound(fetch.asked.back().worker);
   if (next == fetch.waiting.end()) next = fetch.waiting.begin();
   const auto& from = next->second.announcement;
-  const auto before = std::ranges::find(fetch.asked, from.worker, &Asked::worker);
+  const auto before = std::ranges::find_if(
+      fetch.asked, [&](const Asked& asked) { return asked.worker == from.worker && asked.ns == from.ns; });
   if (before != fetch.asked.end()) {
     std::rotate(before, before + 1, fetch.asked.end());
   } else {
     if (fetch.asked.size() >= kMaxAsked) fetch.asked.erase(fetch.asked.begin());
-    fetch.asked.push_back({from.worker, Token(make_token(random_)), {}});
+    fetch.asked.push_back({from.worker, from.ns, Token(make_token(random_)), {}});
   }
   fetch.asked_at = now;
   effects.at_once.push_back({subjects_.worker_control(from.ns, from.worker),
@@ -141,15 +142,22 @@ void Admission::ask(const std::string& hash, Fetch& fetch, TimePoint now, Effect
                              {}});
 }
 
-bool Admission::on_reply(const JobReply& reply, TimePoint now, Effects& effects) {
+std::optional<std::string> Admission::asked_namespace(const Token& token) const {
+  for (const auto& [hash, fetch] : fetches_) {
+    const auto asked = std::ranges::find(fetch.asked, token, &Asked::token);
+    if (asked != fetch.asked.end()) return asked->ns;
+  }
+  return std::nullopt;
+}
+
+void Admission::on_reply(const JobReply& reply, TimePoint now, Effects& effects) {
   for (auto& [hash, fetch] : fetches_) {
     const auto asked = std::ranges::find(fetch.asked, reply.token, &Asked::token);
     if (asked == fetch.asked.end()) continue;
     const auto manifest = manifest_in(reply, *asked);
     if (manifest) on_manifest(std::string(hash), WorkerId(asked->worker), *manifest, now, effects);
-    return true;
+    return;
   }
-  return false;
 }
 
 std::optional<Bytes> Admission::manifest_in(const JobReply& reply, Asked& asked) {

@@ -39,8 +39,10 @@ class Admission {
   void load();
   /// Returns whether the worker is in.
   bool on_announcement(const Announcement& announcement, const std::string& reply, TimePoint now, Effects& effects);
-  /// Whether the reply's token is one of ours: a manifest, or a part of one.
-  bool on_reply(const JobReply& reply, TimePoint now, Effects& effects);
+  /// The namespace of the worker that was asked for a manifest with this token; none: it is not one of ours.
+  [[nodiscard]] std::optional<std::string> asked_namespace(const Token& token) const;
+  /// The answer to a token of ours: a manifest, or a part of one.
+  void on_reply(const JobReply& reply, TimePoint now, Effects& effects);
   /// Gives up manifests that nobody sends. Who still waits for one announces itself again.
   void expire(TimePoint now);
 
@@ -53,6 +55,7 @@ class Admission {
   /// Who is asked again is asked with the same token: on a slow link each answer comes after the next question.
   struct Asked {
     WorkerId worker;
+    std::string ns;
     Token token;
     PartAssembler parts;
   };

@@ -390,6 +390,8 @@ void Coordinator::complain(const Message& message, const std::string& what, Time
 
 void Coordinator::on_reply(const Message& message, TimePoint now) {
   const Token token(std::string(subject_token(message.subject, subjects_.prefix(), 3)));
+  const auto* lane = core_->dispatcher.lane_of(token);
+  if (lane != nullptr && !is_on_subject_of(lane->ns, message, now)) return;
   if (message.no_responders) {
     core_->dispatcher.on_no_responders(token, now, effects_);
     return;
@@ -397,7 +399,9 @@ void Coordinator::on_reply(const Message& message, TimePoint now) {
   auto reply = decoded<JobReply>(message, now);
   if (!reply) {
     core_->dispatcher.on_undecodable(token, reply.error(), now);
-  } else if (!core_->admission.on_reply(*reply, now, effects_)) {
+  } else if (const auto asked = core_->admission.asked_namespace(reply->token)) {
+    if (is_on_subject_of(*asked, message, now)) core_->admission.on_reply(*reply, now, effects_);
+  } else {
     take_reply(std::move(*reply), message, now);
   }
 }
@@ -405,6 +409,8 @@ void Coordinator::on_reply(const Message& message, TimePoint now) {
 void Coordinator::take_reply(JobReply reply, const Message& message, TimePoint now) {
   const auto lane = core_->dispatcher.lane_of(reply.job);
   if (lane && !is_on_subject_of(lane->ns, message, now)) return;
+  const auto* worker = core_->registry.find(reply.worker);
+  if (worker != nullptr && !is_on_subject_of(worker->announcement.ns, message, now)) return;
   std::string ack_to(message.reply);
   const bool ends = std::holds_alternative<JobResult>(reply.body) || std::holds_alternative<Part>(reply.body);
   ResultAck ack{reply.job, reply.token, Verdict::kCommitted, {}};
@@ -459,7 +465,7 @@ void Coordinator::on_announcement(const Message& message, TimePoint now) {
 }
 
 void Coordinator::on_heartbeat(const Message& message, TimePoint now) {
-  const auto heartbeat = decoded<Heartbeat>(message, now);
+  auto heartbeat = decoded<Heartbeat>(message, now);
   if (!heartbeat || !is_on_subject_of(heartbeat->ns, message, now)) return;
   const auto* worker = core_->registry.find(heartbeat->worker);
   if (worker == nullptr) {
@@ -470,6 +476,10 @@ void Coordinator::on_heartbeat(const Message& message, TimePoint now) {
   if (worker->lane() != Lane{heartbeat->ns, heartbeat->pool}) {
     return complain(message, "worker " + heartbeat->worker.value + " is of another namespace or pool", now);
   }
+  std::erase_if(heartbeat->running, [&](const Running& running) {
+    const auto* lane = core_->dispatcher.lane_of(running.job);
+    return lane != nullptr && !is_on_subject_of(lane->ns, message, now);
+  });
   const auto change = core_->registry.heartbeat(*heartbeat, now);
   core_->dispatcher.on_heartbeat(*heartbeat, now, effects_);
   core_->dispatcher.on_lane_changed(worker->lane());

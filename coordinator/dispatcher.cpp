@@ -43,6 +43,11 @@ const Lane* Dispatcher::lane_of(const JobId& job) const {
   return it == jobs_.end() ? nullptr : &it->second.spec.lane;
 }
 
+const Lane* Dispatcher::lane_of(const Token& token) const {
+  const auto it = leases_.find(token.value);
+  return it == leases_.end() ? nullptr : &it->second->spec.lane;
+}
+
 bool Dispatcher::leases(const JobId& job, const Token& token) const {
   const auto lease = leases_.find(token.value);
   if (lease != leases_.end() && lease->second->id == job) return true;

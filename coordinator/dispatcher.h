@@ -96,6 +96,8 @@ class Dispatcher {
   void cancel_jobs(std::uint64_t owner, TimePoint now, Effects& effects);
   /// Of a job that has been submitted and not ended; none: it is not one of these.
   [[nodiscard]] const Lane* lane_of(const JobId& job) const;
+  /// Of a dispatch that still counts; none: it is not one of these.
+  [[nodiscard]] const Lane* lane_of(const Token& token) const;
   /// Whether replies of this dispatch still count.
   [[nodiscard]] bool leases(const JobId& job, const Token& token) const;
   /// An earlier attempt of a job that has been sent again has succeeded: that ends it. False: nobody waits for it.

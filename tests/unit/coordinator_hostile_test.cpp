@@ -187,6 +187,84 @@ TEST_CASE_METHOD(HostileFixture, "what speaks for another namespace than that of
   CHECK(malformed() >= before + 5);
 }
 
+TEST_CASE_METHOD(HostileFixture, "what is no reply counts only on the subject of the job's namespace") {
+  start_discovered();
+  events();
+  std::uint64_t sent = 0;
+  workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    send(Subjects().reply("OTHER", coordinator->status().id, job.token), "no reply");
+    ++sent;
+    return {};
+  };
+  const auto before = malformed();
+  check_alive();
+  CHECK(malformed() == before + sent);
+  CHECK(events("job.").empty());
+}
+
+TEST_CASE_METHOD(HostileFixture, "a heartbeat renews no job of another namespace, and makes none end") {
+  start_discovered();
+  add_worker("o1", test::make_manifest({{"OTHER::Box", ""}}, "OTHER"));
+  advance(Millis(1500));
+  const auto before = malformed();
+  Heartbeat beat;
+  beat.worker = WorkerId("o1");
+  beat.ns = "OTHER";
+  beat.pool = "default";
+  auto& worker = *workers[0];
+  const auto asked_before = worker.asked<ListJob>().size();
+  worker.on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (worker.asked<ListJob>().size() != asked_before + 1) return {};
+    beat.running = {{job.id, job.token}};
+    send(Subjects().heartbeat("OTHER"), encode(beat));
+    return FakeWorker::Silent{};
+  };
+  REQUIRE(api("discover").contains("run"));
+  advance(Millis(2000));
+  CHECK(worker.asked<ListJob>().size() > asked_before + 1);  // it was sent again for want of a sign
+  CHECK(malformed() == before + 1);
+  for (const auto& control : workers[1]->controls) CHECK_FALSE(std::holds_alternative<Cancel>(control.action));
+  worker.on_job = {};
+  finish_runs();
+  CHECK(last_report()["state"] == "complete");
+}
+
+TEST_CASE_METHOD(HostileFixture, "a reply speaks for no worker of another namespace") {
+  start_discovered();
+  add_worker("o1", test::make_manifest({{"OTHER::Box", ""}}, "OTHER"));
+  advance(Millis(1500));
+  const auto before = malformed();
+  const JobReply forged{store->fleet(), JobId("none"), Token("none"), WorkerId("w1"), 1, 1, Accepted{}};
+  send(Subjects().reply("OTHER", coordinator->status().id, Token("none")), encode(forged));
+  settle();
+  CHECK(malformed() == before + 1);
+  for (const auto& control : workers[0]->controls) CHECK_FALSE(std::holds_alternative<Cancel>(control.action));
+}
+
+TEST_CASE_METHOD(HostileFixture, "a manifest is taken on the subject of the namespace that was asked for it") {
+  start();
+  const Subjects subjects;
+  const auto observer = broker.connect("observer");
+  observer->subscribe(subjects.worker_control("NS", WorkerId("w1"))).value();
+  FakeWorker honest(broker, clock, "w1", manifest, system);
+  honest.announce();
+  settle();
+  std::vector<Message> questions;
+  observer->receive(questions, 10);
+  REQUIRE(questions.size() == 1);
+  const auto question = std::string(questions[0].reply);
+  const Token token(question.substr(question.rfind('.') + 1));
+  const auto before = malformed();
+  const JobReply forged{store->fleet(), {}, token, WorkerId("w1"), 1, 0, ManifestBytes{"no manifest"}};
+  send(subjects.reply("OTHER", coordinator->status().id, token), encode(forged));
+  settle();
+  CHECK(malformed() == before + 1);
+  honest.turn();
+  settle();
+  honest.turn();
+  CHECK(honest.accepted());
+}
+
 TEST_CASE_METHOD(HostileFixture,
                  "announcements whose manifest does not come are bounded, and keep no other namespace out") {
   start();
