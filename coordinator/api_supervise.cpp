@@ -78,7 +78,7 @@ Result<JsonText> Api::supervise(ApiRequest& request, Effects&) {
       if (it == p_.registry.workers().end()) continue;
       const auto& worker = it->second;
       plugin.ns = worker.announcement.ns;
-      report.proven = true;
+      if (worker.state != WorkerState::kLost) report.proven_by.insert(plugin.ns);
       lanes.insert(worker.lane());
       workers.push_back({{"worker", id.value},
                          {"state", worker_state_name(worker.state)},

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,12 +36,13 @@ class Supervision {
   struct Report {
     std::string supervisor, host;
     std::vector<SupervisedPlugin> plugins;
-    std::size_t bytes = 0;  // as it came
-    bool proven = false;    // a worker of its plugins is or was one of the fleet's
+    std::size_t bytes = 0;              // as it came
+    std::set<std::string> proven_by{};  // the namespaces of those workers of its plugins that the fleet has, or had
   };
 
   /// Keeps a report in place of its supervisor's last one. A namespace that was known stays known. Who is proven takes
-  /// the room of those who are not, and have reported longest ago.
+  /// the room of those who are not, and then that of the namespace that has most of it, if that is more than its own
+  /// would have; in both cases of those that have reported longest ago.
   /// returns   the plugins that are quarantined now and were not before
   /// errors    kLimit: there is no room beside the reports of others
   Result<std::vector<SupervisedPlugin>> take(Report report, TimePoint now);
@@ -50,12 +53,23 @@ class Supervision {
   struct Heard {
     Report report;
     TimePoint at;
+    std::string room_of;  // the namespace whose room it takes; empty: nobody proves it
   };
   [[nodiscard]] const std::map<std::string, Heard>& reports() const { return reports_; }
 
  private:
-  [[nodiscard]] bool has_room(const Report& report) const;
-  [[nodiscard]] bool make_room(const Report& report);
+  struct Room {
+    std::size_t supervisors = 0, plugins = 0, bytes = 0;
+    void add(const Report& report);
+    /// Of the bound that is reached first, in millionths.
+    [[nodiscard]] std::size_t share() const;
+    [[nodiscard]] bool within_bounds() const;
+  };
+  /// What all reports take but those of `supervisor`, by namespace.
+  [[nodiscard]] std::map<std::string, Room> taken_without(const std::string& supervisor) const;
+  /// The namespace that has room for it now; none: there is none.
+  [[nodiscard]] std::optional<std::string> make_room(const Report& report);
+  void forget_oldest(const std::string& room_of, const std::string& except);
 
   std::map<std::string, Heard> reports_;
 };

@@ -151,6 +151,59 @@ TEST_CASE_METHOD(SupervisionFixture, "what a supervisor says is checked and has 
   CHECK(refused(with("plugins", Json(50, large))).empty());
 }
 
+TEST_CASE_METHOD(SupervisionFixture, "the reports of one namespace leave room for those of another") {
+  add_worker("w1");
+  add_worker("o1", test::make_manifest({{"OTHER::Box", ""}}, "OTHER"));
+  start();
+  advance(Millis(1500));
+  std::size_t taken = 0;
+  const auto say_other = [&](std::size_t number) {
+    return !say({plugin("running", {"o1"})}, "other:" + std::to_string(number)).contains("error");
+  };
+  while (taken < 1000 && say_other(taken)) ++taken;
+  REQUIRE(taken == kMaxSupervisors);
+  CHECK(say({plugin("quarantined", {"w1"})})["workers"].size() == 1);
+  REQUIRE(quarantined().size() == 1);
+  CHECK_FALSE(say_other(0));  // the room of the one that was heard of longest ago has gone
+  CHECK(say_other(1));
+  CHECK(quarantined().size() == 1);
+}
+
+TEST_CASE_METHOD(SupervisionFixture, "a lost worker proves nothing") {
+  start();
+  add_worker("w1");
+  add_worker("w2");
+  advance(Millis(1500));
+  remove_worker("w1");
+  advance(Millis(4000));
+  for (std::size_t i = 0; i < kMaxSupervisors; ++i) say({plugin("running")}, "made up:" + std::to_string(i));
+  const auto answer = say({plugin("running", {"w1"})}, "lost");
+  REQUIRE(answer.contains("error"));
+  CHECK(answer["error"]["code"] == "LIMIT");
+  CHECK(say({plugin("running", {"w1", "w2"})}, "there")["workers"].size() == 2);
+}
+
+TEST_CASE_METHOD(SupervisionFixture, "of very many plugins in quarantine some are told, and how many are not") {
+  start();
+  events();
+  for (int i = 0; i < 30; ++i) {
+    std::vector<Json> plugins;
+    for (int k = 0; k < 50; ++k) plugins.push_back(plugin("quarantined", Json::array(), std::to_string(50 * i + k)));
+    say(plugins);
+  }
+  advance(Millis(500));
+  CHECK(events("worker.quarantined").size() == 1000);
+  CHECK(api("status")["worker_events_left_out"] == 500);
+}
+
+TEST_CASE_METHOD(SupervisionFixture, "a plugin that a report names twice is told once") {
+  start();
+  events();
+  say({plugin("quarantined"), plugin("quarantined")});
+  advance(Millis(500));
+  CHECK(events("worker.quarantined").size() == 1);
+}
+
 TEST_CASE("as many supervisors are remembered as have room") {
   Supervision supervision;
   const TimePoint now{};
@@ -170,7 +223,9 @@ TEST_CASE("a supervisor whose workers are known takes the room of those that any
   Supervision supervision;
   const TimePoint now{};
   const auto report = [](const std::string& supervisor, bool proven) {
-    return Supervision::Report{supervisor, "h", {}, 1, proven};
+    Supervision::Report made{supervisor, "h", {}, 1};
+    if (proven) made.proven_by.insert("NS");
+    return made;
   };
   for (std::size_t i = 0; i < kMaxSupervisors; ++i) {
     REQUIRE(supervision.take(report("made up " + std::to_string(i), false), now + Millis(i == 7 ? 0 : 1)));
@@ -184,7 +239,32 @@ TEST_CASE("a supervisor whose workers are known takes the room of those that any
   CHECK_FALSE(supervision.take(report("made up", false), now + Millis(3)));
   CHECK_FALSE(supervision.take(report("one more", true), now + Millis(3)));
   REQUIRE(supervision.take(report("known", false), now + Millis(3)));  // its workers have ended: it was known
-  CHECK(supervision.reports().at("known").report.proven);
+  CHECK(supervision.reports().at("known").room_of == "NS");
+}
+
+TEST_CASE("a namespace takes no more room from another than makes them equal") {
+  Supervision supervision;
+  const TimePoint now{};
+  const auto take = [&](const std::string& supervisor, std::set<std::string> proven_by, std::size_t bytes) {
+    Supervision::Report report{supervisor, "h", {}, bytes};
+    report.proven_by = std::move(proven_by);
+    return static_cast<bool>(supervision.take(std::move(report), now));
+  };
+  const auto count = [&](const std::string& ns) {
+    return std::ranges::count(supervision.reports(), ns, [](const auto& one) { return one.second.room_of; });
+  };
+  constexpr auto kEighth = kMaxSupervisionBytes / 8;
+  for (int i = 0; i < 8; ++i) REQUIRE(take("a" + std::to_string(i), {"A"}, kEighth));
+  CHECK_FALSE(take("a8", {"A"}, kEighth));
+  for (int i = 0; i < 4; ++i) CHECK(take("b" + std::to_string(i), {"B"}, kEighth));
+  CHECK_FALSE(take("b4", {"B"}, kEighth));
+  CHECK(count("A") == 4);
+  CHECK(count("B") == 4);
+  CHECK(take("c0", {"C", "A"}, kEighth));  // the room is that of C
+  CHECK(count("C") == 1);
+  CHECK(supervision.reports().size() == 8);
+  CHECK(take("c0", {"C"}, kEighth));  // in place of its last one
+  CHECK(supervision.reports().size() == 8);
 }
 
 TEST_CASE_METHOD(SupervisionFixture, "a fleet with a plugin in quarantine is not well") {
