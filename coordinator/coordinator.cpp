@@ -21,8 +21,6 @@ constexpr Millis kExpiryEvery{250};
 constexpr Millis kOncePer{1000};
 constexpr Millis kMaxRecoverPause{10'000};
 constexpr Millis kPruneEvery{60'000};
-constexpr std::size_t kMaxLate = 256;  // results in parts that no lease waits for,
-constexpr std::size_t kMaxLateBytes = 256 << 20;
 constexpr Millis kLookEvery{1000};          // at the pools
 constexpr std::size_t kPruneAtOnce = 5000;  // events; more go in the turns that follow
 
@@ -253,6 +251,7 @@ void Coordinator::decide(TimePoint now, Dispatcher::Lateness lateness) {
     const auto gone = lateness == kJudge ? core_->registry.expire(now) : std::vector<Registry::Departure>();
     for (const auto& departure : gone) report_departure(departure, now);
     core_->admission.expire(now);
+    late_parts_.expire(now);
   }
   // What ended makes room for what comes next, and that goes out with the same write.
   auto outcomes = core_->dispatcher.take_outcomes();
@@ -418,7 +417,7 @@ void Coordinator::take_reply(JobReply reply, const Message& message, TimePoint n
   const bool waited_for = reply.fleet == store_.fleet() && leased();
   const bool part = std::holds_alternative<Part>(reply.body);  // only the last one says where it wants its answer
   if (ends && !waited_for && (part || !ack_to.empty())) {
-    ack.verdict = late_result(std::move(reply), subject_token(message.subject, subjects_.prefix(), 1), ack_to);
+    ack.verdict = late_result(std::move(reply), subject_token(message.subject, subjects_.prefix(), 1), ack_to, now);
     if (ack.verdict == Verdict::kRefused) ack.reason = "no such job in this fleet";
   } else {
     core_->dispatcher.on_reply(std::move(reply), now, effects_);
@@ -431,20 +430,13 @@ void Coordinator::take_reply(JobReply reply, const Message& message, TimePoint n
   when.push_back({std::move(ack_to), {}, encode(ack), {}});
 }
 
-Verdict Coordinator::late_result(JobReply reply, std::string_view ns, std::string& ack_to) {
+Verdict Coordinator::late_result(JobReply reply, std::string_view ns, std::string& ack_to, TimePoint now) {
   if (reply.fleet != store_.fleet()) return Verdict::kRefused;
   if (auto* part = std::get_if<Part>(&reply.body)) {
-    auto bytes = part->data.size();
-    for (const auto& [token, late] : late_parts_) bytes += late.parts.bytes();
-    const bool more = !late_parts_.contains(reply.token);
-    if (bytes > kMaxLateBytes || (more && late_parts_.size() >= kMaxLate)) late_parts_.clear();  // they come again
-    auto& late = late_parts_[reply.token];
-    if (!ack_to.empty()) late.ack_to = ack_to;
-    auto whole = late.parts.add(std::move(*part));
-    if (whole && !*whole) return Verdict::kLater;
-    ack_to = late.ack_to;  // of the last part, which may have come before this one
-    late_parts_.erase(reply.token);
-    auto decoded = whole ? decode<JobReply>(**whole) : Result<JobReply>(whole.error());
+    auto ended = late_parts_.add(ns, reply.token, std::move(*part), ack_to, now);
+    if (!ended) return Verdict::kLater;
+    ack_to = std::move(ended->ack_to);
+    auto decoded = decode<JobReply>(ended->whole);
     if (!decoded) return Verdict::kLater;
     reply = std::move(*decoded);
   }
@@ -522,7 +514,7 @@ TimePoint Coordinator::next_due() const {
   if (recover_at_ != TimePoint::max()) return std::min(recover_at_, service_.next_due());
   auto due = std::min({core_->dispatcher.next_due(), core_->discovery.next_due(), core_->commands.next_due(),
                        publication_due(), service_.next_due()});
-  if (!core_->registry.workers().empty()) due = std::min(due, next_expiry_);
+  if (!core_->registry.workers().empty() || !late_parts_.empty()) due = std::min(due, next_expiry_);
   if (core_->pools.any_saturated()) due = std::min(due, next_look_);
   if (store_.uncommitted() > 0) due = std::min(due, dirty_since_ + kMaxDirty);
   return due;

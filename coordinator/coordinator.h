@@ -8,7 +8,7 @@
 
 #include "coordinator/admission.h"
 #include "coordinator/api.h"
-#include "coordinator/parts.h"
+#include "coordinator/late_parts.h"
 #include "worker_sdk/bus/micro_service.h"
 
 namespace muster {
@@ -42,10 +42,6 @@ class Coordinator {
 
  private:
   struct Core;
-  struct LateParts {
-    PartAssembler parts;
-    std::string ack_to;  // of the last part: where the answer to the whole is waited for
-  };
   using Handler = void (Coordinator::*)(const Message&, TimePoint);
 
   Result<void> subscribe();
@@ -82,7 +78,7 @@ class Coordinator {
   void take_reply(JobReply reply, const Message& message, TimePoint now);
   /// `ns`       whose subject it came on
   /// `ack_to`   becomes that of the whole where a part makes one
-  Verdict late_result(JobReply reply, std::string_view ns, std::string& ack_to);
+  Verdict late_result(JobReply reply, std::string_view ns, std::string& ack_to, TimePoint now);
 
   /// Whether a message wants its answer where whoever sent it may not speak; complains where it does.
   bool is_misdirected(const Message& message, TimePoint now);
@@ -107,8 +103,8 @@ class Coordinator {
   MicroService::Stats requests_;  // of the API
   Effects effects_;
   std::vector<Message> inbox_;
-  std::vector<std::string> asked_;         // where answers are waited for that are not out yet
-  std::map<Token, LateParts> late_parts_;  // of results that no lease waits for
+  std::vector<std::string> asked_;  // where answers are waited for that are not out yet
+  LateParts late_parts_;
   TimePoint last_turn_;
   TimePoint dirty_since_;  // of the oldest uncommitted write
   TimePoint next_expiry_;

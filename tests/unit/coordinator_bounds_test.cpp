@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "coordinator/late_parts.h"
 #include "support/commands_fixture.h"
 #include "support/failing_store.h"
 
@@ -236,6 +237,78 @@ TEST_CASE_METHOD(CommandsFixture, "of late results whose other parts do not come
   for (int i = 0; i < 300; ++i) late("other" + std::to_string(i), {0});
   late("first", {1});
   REQUIRE(worker().acks.size() == 2);
+  CHECK(worker().acks.back().verdict == Verdict::kLater);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "late results of another namespace take no room, and are no part of one's own") {
+  start_discovered();
+  Job job;
+  job.fleet = store->fleet();
+  job.id = JobId("no-such-job");
+  job.token = Token("first");
+  worker().send_late_parts(job, MutationResult{}, {0});
+  settle();
+  JobReply part{job.fleet, job.id, job.token, WorkerId("o1"), 1, 1, Part{1, 2, "no second half"}};
+  const auto send = [&] {
+    user->publish({Subjects().result("OTHER"), {}, encode(part), {}}).value();
+    settle();
+  };
+  send();
+  for (int i = 0; i < 300; ++i) {
+    part.token = Token("other" + std::to_string(i));
+    send();
+  }
+  worker().send_late_parts(job, MutationResult{}, {1});
+  settle();
+  REQUIRE(worker().acks.size() == 1);
+  CHECK(worker().acks.back().verdict == Verdict::kRefused);  // it was whole: there is no such job
+}
+
+TEST_CASE("a namespace whose late results are too many loses its own, the oldest first") {
+  LateParts late({.results = 4, .bytes = 1000});
+  TimePoint now{};
+  const auto add = [&](const std::string& ns, const std::string& token, std::uint32_t index, std::size_t bytes = 1) {
+    now += Millis(1);
+    const auto ended = late.add(ns, Token(token), {index, 2, std::string(bytes, 'x')}, "", now);
+    return ended ? ended->whole.size() : 0;
+  };
+  add("A", "a1", 0);
+  add("B", "b1", 0);
+  for (const auto* token : {"b2", "b3", "b4"}) add("B", token, 0);
+  CHECK(add("A", "a1", 1) == 2);
+  CHECK(add("B", "b2", 1) == 2);
+  CHECK(add("B", "b1", 1) == 0);  // its first part has gone
+  add("A", "a1", 0, 400);
+  add("B", "b5", 0, 700);  // there is no room for it, whatever else of B goes
+  CHECK(add("B", "b5", 1) == 0);
+  CHECK(add("A", "a1", 1, 100) == 500);
+  now += kKeepLateParts + Millis(1);
+  CHECK_FALSE(late.empty());
+  late.expire(now);
+  CHECK(late.empty());
+}
+
+TEST_CASE("parts of a late result that do not belong together end it, and it is answered") {
+  LateParts late;
+  CHECK_FALSE(late.add("A", Token("t"), {1, 2, "x"}, "inbox", {}));
+  const auto ended = late.add("A", Token("t"), {0, 3, "x"}, "", {});
+  REQUIRE(ended);
+  CHECK(ended->whole.empty());
+  CHECK(ended->ack_to == "inbox");
+  CHECK(late.empty());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "late results whose other parts do not come are kept a minute") {
+  start_discovered();
+  Job job;
+  job.fleet = store->fleet();
+  job.id = JobId("no-such-job");
+  job.token = Token("first");
+  worker().send_late_parts(job, MutationResult{}, {0});
+  advance(Millis(61'000));
+  worker().send_late_parts(job, MutationResult{}, {1});
+  settle();
+  REQUIRE(worker().acks.size() == 1);
   CHECK(worker().acks.back().verdict == Verdict::kLater);
 }
 
