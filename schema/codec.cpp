@@ -11,7 +11,31 @@ std::string_view view(capnp::Text::Reader value) {
   return {value.begin(), value.size()};
 }
 
+/// The little-endian number that begins at `at`.
+std::uint32_t number_at(std::string_view bytes, std::size_t at) {
+  std::uint32_t number = 0;
+  for (std::size_t i = 0; i < sizeof number; ++i) {
+    number |= std::uint32_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
+  }
+  return number;
+}
+
 }  // namespace
+
+const char* frame_problem(std::string_view bytes) {
+  if (bytes.size() > kMaxMessageBytes) return "message: longer than 64 MiB";
+  if (bytes.empty() || bytes.size() % sizeof(capnp::word) != 0) return "message: truncated";
+  // A table of 32-bit numbers, padded to whole words: how many segments less one, and the words of each.
+  constexpr std::uint64_t kNumber = sizeof(std::uint32_t);
+  const std::uint64_t words = bytes.size() / sizeof(capnp::word);
+  const std::uint64_t segments = std::uint64_t{number_at(bytes, 0)} + 1;
+  std::uint64_t needed = segments / 2 + 1;
+  if (needed > words) return "message: truncated";
+  for (std::uint64_t i = 1; i <= segments && needed <= words; ++i) needed += number_at(bytes, i * kNumber);
+  if (needed > words) return "message: truncated";
+  if (needed < words) return "message: trailing bytes";
+  return number_at(bytes, kNumber) == 0 ? "message: empty" : nullptr;
+}
 
 Malformed::Malformed(std::string_view field, std::string_view problem)
     : std::runtime_error(std::string(field).append(": ").append(problem)) {}

@@ -102,6 +102,46 @@ TEMPLATE_TEST_CASE("garbage is malformed", "[codec]", MUSTER_MESSAGES) {
   CHECK(problem_of<TestType>("{\"api\":1}") == "message: truncated");
   CHECK(problem_of<TestType>(std::string(64, '\xff')) != "none");
   CHECK(problem_of<TestType>(std::string((64 << 20) + 8, '\0')) == "message: longer than 64 MiB");
+  CHECK(problem_of<TestType>(std::string(16, 'x')) == "message: truncated");
+  CHECK(problem_of<TestType>(std::string(8, '\0')) == "message: empty");
+}
+
+TEST_CASE("a frame that does not fit its message is told from the frame alone", "[codec]") {
+  const auto framed = [](const std::vector<std::uint32_t>& table, std::size_t words) {
+    Bytes bytes;
+    for (const std::uint32_t number : table) {
+      for (unsigned i = 0; i < sizeof number; ++i) bytes += static_cast<char>(number >> (8 * i));
+    }
+    return problem_of<RollCall>(bytes + Bytes(words * 8, '\0'));
+  };
+  constexpr std::uint32_t kMost = 0xffff'ffff;
+  CHECK(framed({0, 2}, 1) == "message: truncated");
+  CHECK(framed({0, 1}, 2) == "message: trailing bytes");
+  CHECK(framed({0, kMost}, 1) == "message: truncated");
+  CHECK(framed({kMost, 1}, 1) == "message: truncated");            // 2^32 segments, and no 0 of them
+  CHECK(framed({kMost - 1, 1}, 1) == "message: truncated");        // nor as many as 32 bits hold
+  CHECK(framed({1, 1}, 0) == "message: truncated");                // ends in the table
+  CHECK(framed({1, 1, 1, 0}, 1) == "message: truncated");          // in the second segment
+  CHECK(framed({1, 1, 1, 0}, 3) == "message: trailing bytes");     // behind it
+  CHECK(framed({2, 1, kMost, kMost}, 1) == "message: truncated");  // a sum that is more than 32 bits
+  CHECK(framed({1, 0, 1, 0}, 1) == "message: empty");              // no place for the root
+  // These are whole frames: what is wrong is said of their content.
+  const auto of_content = Catch::StartsWith("RollCall.");
+  CHECK_THAT(framed({0, 1}, 1), of_content);
+  CHECK_THAT(framed({1, 1, 1, 0}, 2), of_content);
+  CHECK_THAT(framed({2, 1, 0, 1}, 2), of_content);
+}
+
+TEST_CASE("a message in several segments is read", "[codec]") {
+  capnp::MallocMessageBuilder message(1, capnp::AllocationStrategy::FIXED_SIZE);
+  auto root = message.initRoot<wire::RollCall>();
+  root.setFleet("f");
+  root.setCoordinator("c");
+  REQUIRE(message.getSegmentsForOutput().size() > 1);
+  const auto flat = capnp::messageToFlatArray(message);
+  const auto decoded = decode<RollCall>({flat.asChars().begin(), flat.asChars().size()});
+  REQUIRE(decoded.has_value());
+  CHECK((*decoded == RollCall{FleetId{"f"}, CoordinatorId{"c"}}));
 }
 
 TEST_CASE("an unknown union member is malformed", "[codec]") {
