@@ -193,6 +193,15 @@ TEST_CASE("TLS: a trusted server by its name only, and records in parts") {
     REQUIRE(messages.size() == 1);
     CHECK(messages[0].data == large);
   }
+  constexpr std::size_t kMany = 20'000;
+  for (std::size_t i = 0; i < kMany; ++i) publish(*sender, "a", "x");
+  REQUIRE(sender->flush(kPatience));
+  std::vector<Message> many;
+  CHECK(turn_until(*bus, [&] {
+    while (bus->read()) continue;
+    bus->receive(many, kMany);
+    return many.size() == kMany && bus->drained();
+  }));
   server.kill();
   server.start();
   REQUIRE(turn_until(*bus, [&] { return bus->status().connections == 2; }));

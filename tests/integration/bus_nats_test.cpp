@@ -185,6 +185,67 @@ TEST_CASE("a busy subscription does not starve another") {
   CHECK(bus->receive(messages, 200) == 0);
 }
 
+TEST_CASE("a bus is drained when what waits in its socket was received, too") {
+  NatsServer server;
+  auto bus = connect_to(server);
+  auto sender = connect_to(server);
+  listen(*bus, "a");
+  CHECK(turn_until(*bus, [&] { return bus->drained(); }));
+  constexpr std::size_t kCount = 50'000;
+  for (std::size_t i = 0; i < kCount; ++i) publish(*sender, "a", "x");
+  REQUIRE(sender->flush(kPatience));
+  bus->wait(std::chrono::steady_clock::now() + kPatience);  // reads less than that once
+  CHECK_FALSE(bus->drained());
+  std::vector<Message> messages;
+  bus->receive(messages, kCount);
+  CHECK(messages.size() < kCount);
+  const TimePoint end = std::chrono::steady_clock::now() + kPatience;
+  while (messages.size() < kCount && std::chrono::steady_clock::now() < end) {
+    while (bus->drained() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    REQUIRE(bus->read());
+    bus->receive(messages, kCount);
+  }
+  CHECK(messages.size() == kCount);
+  CHECK(turn_until(*bus, [&] { return bus->drained(); }));
+  CHECK_FALSE(bus->read());
+}
+
+TEST_CASE("what was read ahead is not added to without bounds") {
+  NatsServer server;
+  auto bus = connect_to(server);
+  auto sender = connect_to(server);
+  listen(*bus, "a");
+  constexpr std::size_t kCount = 50'000;
+  for (std::size_t i = 0; i < kCount; ++i) publish(*sender, "a", "x");
+  REQUIRE(sender->flush(kPatience));
+  const TimePoint end = std::chrono::steady_clock::now() + kPatience;
+  std::vector<Message> messages;
+  while (messages.size() < kCount && std::chrono::steady_clock::now() < end) {
+    bus->wait(end);
+    while (bus->read()) continue;
+    const auto before = messages.size();
+    bus->receive(messages, kCount);
+    CHECK(messages.size() - before < 32'768);
+  }
+  CHECK(messages.size() == kCount);
+  CHECK(bus->status().slow_consumer_drops == 0);
+}
+
+TEST_CASE("a bus without a connection is drained when what had come was received") {
+  auto server = std::make_unique<NatsServer>();
+  auto bus = connect_to(*server);
+  listen(*bus, "a");
+  publish(*bus, "a", "x");
+  REQUIRE(bus->flush(kPatience));
+  server.reset();
+  CHECK(turn_until(*bus, [&] { return !bus->link().connected; }));
+  CHECK_FALSE(bus->drained());
+  std::vector<Message> messages;
+  CHECK(bus->receive(messages, 10) == 1);
+  CHECK(bus->drained());
+  CHECK_FALSE(bus->read());
+}
+
 TEST_CASE("wake ends a wait, also one that begins later") {
   NatsServer server;
   auto bus = connect_to(server);

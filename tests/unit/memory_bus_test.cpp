@@ -156,9 +156,11 @@ TEST_CASE_METHOD(World, "nothing comes out after unsubscribe, and limits of rece
   }
   std::vector<Message> two;
   CHECK(bus->receive(two, 2) == 2);
+  CHECK_FALSE(bus->drained());
   bus->unsubscribe(*first);
   bus->unsubscribe(*first);
   CHECK(texts(*bus) == Texts{"2", "3"});
+  CHECK(bus->drained());
   publish(*bus, "a", "4");
   CHECK(texts(*bus).empty());
 }

@@ -29,6 +29,8 @@ class RefusingBus final : public Bus {
   }
   void send() override { bus_.send(); }
   std::size_t receive(std::vector<Message>& out, std::size_t limit) override { return bus_.receive(out, limit); }
+  bool read() override { return bus_.read(); }
+  [[nodiscard]] bool drained() const override { return bus_.drained(); }
   [[nodiscard]] BusLink link() const override { return bus_.link(); }
   [[nodiscard]] BusStatus status() const override { return bus_.status(); }
   [[nodiscard]] const std::string& inbox() const override { return bus_.inbox(); }

@@ -91,6 +91,13 @@ class Bus {
   /// Appends at most `limit` arrived messages to `out`, in order of arrival per subscription, and returns how many.
   virtual std::size_t receive(std::vector<Message>& out, std::size_t limit) = 0;
 
+  /// Takes in more of what has come, without waiting, for receive() to return: for a loop that is behind. False when
+  /// there was nothing to take, or no room for it.
+  virtual bool read() = 0;
+
+  /// Whether receive() has returned all that had come to this end of the connection by now.
+  [[nodiscard]] virtual bool drained() const = 0;
+
   [[nodiscard]] virtual BusLink link() const = 0;
   /// Looks at each subscription: for people.
   [[nodiscard]] virtual BusStatus status() const = 0;

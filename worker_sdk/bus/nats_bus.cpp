@@ -106,7 +106,8 @@ struct NatsBus::State {
   void retry_later(TimePoint now);
   void turn(TimePoint until, Reading reading);
   [[nodiscard]] bool may_read(Reading reading) const;
-  void read_socket();
+  bool read_socket();
+  [[nodiscard]] NatsSubscription::Backlog backlog() const;
   Result<SubscriptionId> subscribe(Subscription made);
   void make_native(Subscription& subscription);
   void drop_native(Subscription& subscription);
@@ -251,29 +252,40 @@ void NatsBus::State::turn(TimePoint until, Reading reading) {
   report_errors(last_turn);
 }
 
-bool NatsBus::State::may_read(Reading reading) const {
-  const bool bounded = reading == Reading::kBounded;
-  std::size_t messages = bounded ? context->arrivals.pending.load() : 0;
-  std::size_t bytes = bounded ? context->arrivals.bytes.load() : 0;
+/// What the library holds, of all subscriptions.
+NatsSubscription::Backlog NatsBus::State::backlog() const {
+  NatsSubscription::Backlog all;
   for (const auto& [id, subscription] : subscriptions) {
     if (!subscription.native) continue;
     const NatsSubscription::Backlog more = subscription.native->backlog();
-    messages += more.messages;
-    bytes += more.bytes;
+    all.messages += more.messages;
+    all.bytes += more.bytes;
   }
-  return messages < kReadAheadMessages && bytes < kReadAheadBytes;
+  return all;
+}
+
+bool NatsBus::State::may_read(Reading reading) const {
+  NatsSubscription::Backlog unread = backlog();
+  if (reading == Reading::kBounded) {
+    unread.messages += context->arrivals.pending;
+    unread.bytes += context->arrivals.bytes;
+  }
+  return unread.messages < kReadAheadMessages && unread.bytes < kReadAheadBytes;
 }
 
 /// The library's delivery thread wakes with the first answer. It waits at the mailboxes until all that there is has
-/// been read: else the two would take turns, message for message.
-void NatsBus::State::read_socket() {
+/// been read: else the two would take turns, message for message. False when nothing whole was there.
+bool NatsBus::State::read_socket() {
+  bool took = false;
   {
     const std::lock_guard held(context->arrivals.mutex);
-    if (link->read()) heard = steady_clock::now();
+    took = link->read();
   }
+  if (took) heard = steady_clock::now();
   for (auto& [id, subscription] : subscriptions) {
     if (subscription.native) subscription.native->collect();
   }
+  return took;
 }
 
 void NatsBus::State::check_silence(TimePoint now) {
@@ -377,6 +389,17 @@ std::size_t NatsBus::receive(std::vector<Message>& out, std::size_t limit) {
     turn->second.mailbox->take(std::min(kFairShare, end - out.size()), out);
   }
   return out.size() - before;
+}
+
+bool NatsBus::read() {
+  const bool reads = state_->connected() && state_->link->readable() && state_->may_read(Reading::kBounded);
+  return reads && state_->read_socket();
+}
+
+/// Along the way of a message: one that moves on meanwhile is seen, if not here, then there.
+bool NatsBus::drained() const {
+  const bool nothing_comes = !state_->connected() || !state_->link->readable();
+  return nothing_comes && state_->backlog().messages == 0 && state_->context->arrivals.pending == 0;
 }
 
 BusLink NatsBus::link() const {

@@ -47,6 +47,8 @@ class NatsBus final : public Bus {
   Result<void> publish(const Outgoing& message) override;
   void send() override;
   std::size_t receive(std::vector<Message>& out, std::size_t limit) override;
+  bool read() override;
+  [[nodiscard]] bool drained() const override;
   [[nodiscard]] BusLink link() const override;
   [[nodiscard]] BusStatus status() const override;
   [[nodiscard]] const std::string& inbox() const override;

@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -191,6 +192,15 @@ void NatsLink::close(Millis timeout) {
   natsConnection_Close(connection_.get());
   closed_.wait_for(timeout);
   connection_.reset();
+}
+
+bool NatsLink::readable() const {
+  if (tls_) {
+    const Record next = next_record();
+    return next == Record::kWhole || next == Record::kBroken;
+  }
+  pollfd socket{socket_, POLLIN, 0};
+  return ::poll(&socket, 1, 0) > 0;
 }
 
 bool NatsLink::read() {

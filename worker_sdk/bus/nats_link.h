@@ -61,6 +61,8 @@ class NatsLink {
 
   /// Reads a readable socket, without blocking; false when nothing whole was there.
   bool read();
+  /// Whether read() would find something: also that the connection has ended.
+  [[nodiscard]] bool readable() const;
   /// A part of a TLS record is there: the socket stays readable, and read() can do nothing yet.
   [[nodiscard]] bool awaits_record() const { return awaits_record_; }
   void write() { natsConnection_ProcessWriteEvent(connection_.get()); }

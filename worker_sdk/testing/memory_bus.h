@@ -103,6 +103,8 @@ class MemoryBus final : public Bus {
   void send() override {}
   /// Delivers first what is due by the broker's clock.
   std::size_t receive(std::vector<Message>& out, std::size_t limit) override;
+  bool read() override { return false; }  // receive() has taken in all that there is
+  [[nodiscard]] bool drained() const override { return arrived_.empty(); }
   [[nodiscard]] BusLink link() const override { return {connected_, false, connections_, max_payload()}; }
   [[nodiscard]] BusStatus status() const override;
   [[nodiscard]] const std::string& inbox() const override { return inbox_; }
