@@ -20,6 +20,7 @@ struct CoordinatorStatus {
   BusStatus bus;
   std::uint64_t malformed = 0;        // messages that could not be decoded
   std::uint64_t unknown_workers = 0;  // heartbeats of workers that have not announced
+  std::uint64_t overloads = 0;        // times that more came in for long than could be handled: nobody was judged late
   std::uint64_t store_failures = 0;
   TimePoint store_failed{};                  // the last time
   std::uint64_t rejections_left_out = 0;     // of workers, that are no event: there were too many

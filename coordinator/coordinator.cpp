@@ -14,10 +14,12 @@ namespace {
 
 constexpr std::size_t kReceiveAtOnce = 2048;
 constexpr int kReceivesPerTurn = 16;
+constexpr Millis kMaxDrain{200};                 // of a turn: its other work waits no longer for what comes
 constexpr std::size_t kMaxUncommitted = 10'000;  // rows; larger transactions gain nothing
 constexpr Millis kMaxDirty{200};                 // age of the oldest uncommitted write
 constexpr Millis kStall{1000};                   // a turn that comes so late has kept everybody waiting
 constexpr Millis kExpiryEvery{250};
+constexpr Millis kSayBehindEvery{10'000};
 constexpr Millis kOncePer{1000};
 constexpr Millis kMaxRecoverPause{10'000};
 constexpr Millis kPruneEvery{60'000};
@@ -135,6 +137,8 @@ Result<void> Coordinator::start() {
 
 void Coordinator::build_core(TimePoint now) {
   core_ = std::make_unique<Core>(*this);
+  behind_since_ = {};
+  overloaded_ = false;
   core_->admission.load();
   core_->publisher.start(now, effects_);
   core_->discovery.start(now);
@@ -190,12 +194,39 @@ void Coordinator::watch_connection(TimePoint now) {
   const bool stalled = now - last_turn_ > kStall;
   last_turn_ = now;
   if (!reconnected && !stalled) return;
-  core_->registry.grace(now);
-  core_->dispatcher.grace(now);
+  grace(now);
   if (!reconnected) return;
   connections_ = connections;
   core_->publisher.reconnect(now);
   roll_call();
+}
+
+void Coordinator::grace(TimePoint now) {
+  core_->registry.grace(now);
+  core_->dispatcher.grace(now);
+}
+
+Dispatcher::Lateness Coordinator::lateness(bool drained, TimePoint now) {
+  using enum Dispatcher::Lateness;
+  if (drained) {
+    if (overloaded_) {
+      log_->info("has caught up with what comes in: everybody has a fresh period of grace");
+      grace(now);
+    }
+    overloaded_ = false;
+    behind_since_ = {};
+    return bus_.link().connected ? kJudge : kDeadlines;  // nobody is heard without a connection
+  }
+  if (behind_since_ == TimePoint{}) behind_since_ = now;
+  if (now - behind_since_ <= kLostAfter) return kSkip;
+  if (!overloaded_) ++status_.overloads;
+  overloaded_ = true;
+  if (now - last_said_behind_ >= kSayBehindEvery) {
+    last_said_behind_ = now;
+    log_->warn("more comes in than can be handled, for {} s by now: nobody is judged late",
+               std::chrono::duration_cast<std::chrono::seconds>(now - behind_since_).count());
+  }
+  return kDeadlines;
 }
 
 void Coordinator::turn() {
@@ -208,10 +239,7 @@ void Coordinator::turn() {
     }
     watch_connection(now);
     const bool drained = drain_inbox(now);
-    using enum Dispatcher::Lateness;
-    decide(now, !drained                ? kSkip
-                : bus_.link().connected ? kJudge
-                                        : kDeadlines);  // nobody is heard without a connection
+    decide(now, lateness(drained, now));
     commit_and_publish(now);
     asked_.clear();
     if (now >= service_.next_due()) {
@@ -238,8 +266,11 @@ bool Coordinator::drain_inbox(TimePoint now) {
       }
     }
     inbox_.clear();
-    if (count < kReceiveAtOnce) return true;
-    if (store_.uncommitted() >= kMaxUncommitted) return false;
+    if (count < kReceiveAtOnce) {
+      if (bus_.drained()) return true;
+      if (!bus_.read()) return false;
+    }
+    if (store_.uncommitted() >= kMaxUncommitted || clock_.now() - now >= kMaxDrain) return false;
   }
   return false;
 }

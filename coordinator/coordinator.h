@@ -53,7 +53,13 @@ class Coordinator {
   /// acknowledged, and no other job is waited for by what is built next.
   void refuse_all(TimePoint now);
   void watch_connection(TimePoint now);
+  /// Everyone gets a fresh period of grace.
+  void grace(TimePoint now);
+  /// Takes what has come, and reads on while more does; whether that was all. The time for it is bounded.
   bool drain_inbox(TimePoint now);
+  /// What may be judged late: nothing while what would tell of it may lie unread. Where that lasts, jobs still end at
+  /// their deadlines, and when it is over nobody is late for what could not be heard.
+  Dispatcher::Lateness lateness(bool drained, TimePoint now);
   void decide(TimePoint now, Dispatcher::Lateness lateness);
   void ask_ahead(const std::vector<JobOutcome>& outcomes, TimePoint now);
   void look_at_pools(TimePoint now);
@@ -112,6 +118,9 @@ class Coordinator {
   TimePoint next_look_;  // at the pools
   TimePoint last_rollcall_;
   TimePoint last_complaint_;  // about malformed messages: at most one line a second
+  TimePoint behind_since_;    // the inbox has not been empty since; none: it was in the last turn
+  TimePoint last_said_behind_;
+  bool overloaded_ = false;  // for so long that everyone could have been lost meanwhile
   TimePoint recover_at_ = TimePoint::max();
   Millis recover_pause_{0};
   JsonText refusal_;  // the answer to all requests until then

@@ -127,7 +127,8 @@ class Dispatcher {
   void on_lane_changed(const Lane& lane);
 
   /// kSkip while answers may still lie unread: nobody is judged late before the inbox is empty. kDeadlines without a
-  /// connection: jobs end at their deadlines, and no worker is taken for silent.
+  /// connection, and where the inbox is not emptied for long: jobs end at their deadlines, and no worker is taken for
+  /// silent.
   enum class Lateness : std::uint8_t { kJudge, kDeadlines, kSkip };
   /// Sends what can go, ends what is late.
   void tick(TimePoint now, Lateness lateness, Effects& effects);
