@@ -29,7 +29,8 @@ JobDesk::JobDesk(const std::string& url)
       bus_(must_have(NatsBus::connect({.url = url, .name = "bench"}, log_))),
       self_(make_ulid(clock_.wall(), random_)),
       events_(*store_, clock_),
-      admission_(subjects_, self_, *store_, registry_, events_, random_, clock_, *log_),
+      worker_events_(events_, kWorkerEventRate, *log_, left_out_),
+      admission_(subjects_, self_, *store_, registry_, worker_events_, worker_events_, random_, clock_, *log_),
       dispatcher_(config_, subjects_, store_->fleet(), self_, registry_, limiter_, random_) {
   replies_ = must_have(bus_->subscribe_answers(subjects_.replies(self_)));
   announces_ = must_have(bus_->subscribe(subjects_.announces()));
@@ -89,7 +90,8 @@ void JobDesk::route(const Message& message, TimePoint now) {
     if (message.no_responders) return dispatcher_.on_no_responders(token, now, effects_);
     reply_bytes = message.data.size();
     auto reply = must_have(decode<JobReply>(message.data));
-    if (!admission_.on_reply(reply, now, effects_)) dispatcher_.on_reply(std::move(reply), now, effects_);
+    if (admission_.asked_namespace(reply.token)) return admission_.on_reply(reply, now, effects_);
+    dispatcher_.on_reply(std::move(reply), now, effects_);
   } else if (message.subscription == announces_) {
     const auto announcement = must_have(decode<Announcement>(message.data));
     if (admission_.on_announcement(announcement, std::string(message.reply), now, effects_)) {

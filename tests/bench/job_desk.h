@@ -48,6 +48,8 @@ class JobDesk {
   std::unique_ptr<NatsBus> bus_;
   CoordinatorId self_;
   EventLog events_;
+  std::uint64_t left_out_ = 0;
+  WorkerEvents worker_events_;
   Registry registry_;
   Limiter limiter_;
   Admission admission_;
