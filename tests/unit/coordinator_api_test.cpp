@@ -5,9 +5,10 @@
 #include <catch2/catch.hpp>
 
 #include "coordinator/event_log.h"
-#include "support/coordinator_fixture.h"
+#include "support/commands_fixture.h"
 
 using namespace muster;
+using test::CommandsFixture;
 using test::CoordinatorFixture;
 using Strings = std::vector<std::string>;
 using Catch::Contains;
@@ -473,4 +474,21 @@ TEST_CASE_METHOD(ApiFixture, "a report that no message has room for comes in par
   CHECK(parts > 1);
   CHECK(scans.size() == 56 * 60);
   CHECK(refused("run", {{"run", id}, {"cursor", "x"}}) == "INVALID_REQUEST");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a plan says whether the fleet still waits for its first workers") {
+  start();
+  auto early = plan(stack({box("a")}));
+  CHECK(early["awaits_workers"] == true);
+  CHECK(early["mistakes_total"] == 1);
+  SECTION("which come") {
+    add_worker();
+    finish_runs();
+    CHECK(plan(stack({box("a")}))["mistakes_total"] == 0);
+  }
+  SECTION("or do not") {
+    finish_runs();
+    CHECK(plan(stack({box("a")}))["mistakes_total"] == 1);
+  }
+  CHECK(plan(stack({box("a")}))["awaits_workers"] == false);
 }

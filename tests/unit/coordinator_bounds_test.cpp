@@ -9,6 +9,19 @@
 using namespace muster;
 using namespace muster::test;
 
+namespace {
+
+/// One that no coordinator of the fleet has.
+Job nobodys(Store& store, const std::string& token) {
+  Job job;
+  job.fleet = store.fleet();
+  job.id = JobId("no-such-job");
+  job.token = Token(token);
+  return job;
+}
+
+}  // namespace
+
 TEST_CASE_METHOD(CommandsFixture, "events are dropped when they take more room than they may") {
   config.limits.event_bytes = 2000;
   start_discovered();
@@ -223,11 +236,7 @@ TEST_CASE_METHOD(CommandsFixture, "what nobody wants an answer to is not done") 
 TEST_CASE_METHOD(CommandsFixture, "of late results whose other parts do not come no more than some are kept") {
   start_discovered();
   const auto late = [&](const std::string& token, const std::vector<std::uint32_t>& which) {
-    Job job;
-    job.fleet = store->fleet();
-    job.id = JobId("no-such-job");
-    job.token = Token(token);
-    worker().send_late_parts(job, MutationResult{}, which);
+    worker().send_late_parts(nobodys(*store, token), MutationResult{}, which);
     settle();
   };
   late("whole", {0, 1});
@@ -242,10 +251,7 @@ TEST_CASE_METHOD(CommandsFixture, "of late results whose other parts do not come
 
 TEST_CASE_METHOD(CommandsFixture, "late results of another namespace take no room, and are no part of one's own") {
   start_discovered();
-  Job job;
-  job.fleet = store->fleet();
-  job.id = JobId("no-such-job");
-  job.token = Token("first");
+  const auto job = nobodys(*store, "first");
   worker().send_late_parts(job, MutationResult{}, {0});
   settle();
   JobReply part{job.fleet, job.id, job.token, WorkerId("o1"), 1, 1, Part{1, 2, "no second half"}};
@@ -300,10 +306,7 @@ TEST_CASE("parts of a late result that do not belong together end it, and it is 
 
 TEST_CASE_METHOD(CommandsFixture, "late results whose other parts do not come are kept a minute") {
   start_discovered();
-  Job job;
-  job.fleet = store->fleet();
-  job.id = JobId("no-such-job");
-  job.token = Token("first");
+  const auto job = nobodys(*store, "first");
   worker().send_late_parts(job, MutationResult{}, {0});
   advance(Millis(61'000));
   worker().send_late_parts(job, MutationResult{}, {1});

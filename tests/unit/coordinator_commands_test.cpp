@@ -586,23 +586,6 @@ TEST_CASE_METHOD(CommandsFixture,
   CHECK(events("resource.drifted").size() == 1);
 }
 
-TEST_CASE_METHOD(CommandsFixture, "a plan says whether the fleet still waits for its first workers") {
-  start();
-  auto early = plan(stack({box("a")}));
-  CHECK(early["awaits_workers"] == true);
-  CHECK(early["mistakes_total"] == 1);
-  SECTION("which come") {
-    add_worker();
-    finish_runs();
-    CHECK(plan(stack({box("a")}))["mistakes_total"] == 0);
-  }
-  SECTION("or do not") {
-    finish_runs();
-    CHECK(plan(stack({box("a")}))["mistakes_total"] == 1);
-  }
-  CHECK(plan(stack({box("a")}))["awaits_workers"] == false);
-}
-
 TEST_CASE_METHOD(CommandsFixture,
                  "what is absorbed of a part of what is referred to leaves all else as it was declared") {
   start_discovered();

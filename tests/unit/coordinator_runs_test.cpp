@@ -5,55 +5,13 @@
 #include <catch2/catch.hpp>
 
 #include "coordinator/event_log.h"
-#include "support/coordinator_fixture.h"
 #include "support/failing_store.h"
+#include "support/runs_fixture.h"
 
 using namespace muster;
-using test::CoordinatorFixture;
 using test::FakeWorker;
+using test::RunsFixture;
 using Strings = std::vector<std::string>;
-
-namespace {
-
-struct RunsFixture : CoordinatorFixture {
-  RunsFixture() {
-    for (const auto* id : {"a", "b", "c"}) system.add("NS::Box", {.id = id});
-    system.add("NS::Item", {.id = "a1", .parent = "a"});
-  }
-  /// The worker keeps the first list job from now on, until release(): a run is under way.
-  void hold_lists() {
-    workers.at(0)->on_job = [](const Job& job) -> FakeWorker::Behaviour {
-      if (std::holds_alternative<ListJob>(job.operation)) return FakeWorker::Hold{};
-      return {};
-    };
-  }
-  /// The same of one target's only.
-  void hold_lists_of(const std::string& target) {
-    workers.at(0)->on_job = [target](const Job& job) -> FakeWorker::Behaviour {
-      if (std::holds_alternative<ListJob>(job.operation) && job.target.name == target) return FakeWorker::Hold{};
-      return {};
-    };
-  }
-  template <typename Operation>
-  std::size_t asked_of(const std::string& target) {
-    const auto jobs = workers.at(0)->asked<Operation>();
-    return static_cast<std::size_t>(
-        std::ranges::count_if(jobs, [&](const Job& job) { return job.target.name == target; }));
-  }
-  void let_go() {
-    workers.at(0)->on_job = nullptr;
-    workers.at(0)->release();
-    settle();
-  }
-  Json run(const Json& id) { return api("run", {{"run", id}}); }
-  std::size_t runs_in(const std::string& state) {
-    const auto answer = api("runs");
-    return static_cast<std::size_t>(
-        std::ranges::count_if(answer.at("items"), [&](const Json& one) { return one.at("state") == state; }));
-  }
-};
-
-}  // namespace
 
 TEST_CASE_METHOD(RunsFixture, "a trigger during a run gives the run that follows, and further ones join it") {
   start_discovered();
@@ -74,119 +32,6 @@ TEST_CASE_METHOD(RunsFixture, "a trigger during a run gives the run that follows
   CHECK(report["scans"].size() == 2);  // what both of them asked for
 }
 
-TEST_CASE_METHOD(RunsFixture, "a run waits for no target that it has nothing to do with") {
-  add_target("u");
-  start_discovered();
-  hold_lists_of("t");
-  const auto slow = api("discover");
-  advance(Millis(200));
-  const auto quick = api("discover", {{"targets", {"u"}}});
-  CHECK(quick["merged"] == false);
-  advance(Millis(200));
-  CHECK(run(quick["run"])["state"] == "complete");
-  CHECK(run(quick["run"])["scans"].size() == 2);
-  CHECK(run(slow["run"])["state"] == "running");
-  CHECK(api("status")["runs"]["active"] == slow["run"]);
-
-  const auto next = api("discover", {{"targets", {"t"}}});  // it is being looked at
-  const auto joined = api("discover", {{"targets", {"u"}}});
-  advance(Millis(200));
-  CHECK(next["merged"] == false);
-  CHECK(joined["run"] == next["run"]);
-  CHECK(joined["merged"] == true);
-  CHECK(run(next["run"])["waiting"] == "waiting for the run before it");
-  let_go();
-  finish_runs();
-  CHECK(run(slow["run"])["state"] == "complete");
-  CHECK(run(next["run"])["state"] == "complete");
-  CHECK(run(next["run"])["scans"].size() == 4);
-}
-
-TEST_CASE_METHOD(RunsFixture, "a run waits for a target no longer than until that has been looked at") {
-  for (const auto* name : {"u", "v"}) add_target(name);
-  start_discovered();
-  workers.at(0)->on_job = [this](const Job& job) -> FakeWorker::Behaviour {  // u fails in the end, t takes long
-    if (!std::holds_alternative<ListJob>(job.operation) || job.target.name == "v") return {};
-    return FakeWorker::Hold{};
-  };
-  const auto slow = api("discover");
-  advance(Millis(200));
-  const auto next = api("discover", {{"targets", {"u"}}});
-  advance(Millis(200));
-  REQUIRE(run(next["run"])["state"] == "queued");
-  hold_lists_of("t");
-  SECTION("to its end") {
-    workers.at(0)->release();
-    advance(Millis(200));  // t is asked for more
-  }
-  SECTION("or declared no more") {
-    std::erase_if(config.targets, [](const auto& target) { return target.name == "u"; });
-    workers.at(0)->release();
-    advance(Millis(200));
-  }
-  CHECK(run(slow["run"])["state"] == "running");
-  CHECK(run(next["run"])["state"] == "complete");
-  let_go();
-  finish_runs();
-  CHECK(run(slow["run"])["state"] == "complete");
-}
-
-TEST_CASE_METHOD(RunsFixture, "an interval that is over while a target takes long holds for the others") {
-  add_target("u");
-  config.discovery_interval = Millis(10'000);
-  config.drift_interval = Millis(15'000);
-  start_discovered();
-  hold_lists_of("t");
-  const auto slow = api("discover", {{"targets", {"t"}}});
-  advance(Millis(200));
-  workers.at(0)->jobs.clear();
-  advance(Millis(60'000));
-  CHECK(run(slow["run"])["state"] == "running");
-  CHECK(asked_of<InspectJob>("u") >= 5);
-  CHECK(asked_of<InspectJob>("t") == 0);
-  CHECK(runs_in("queued") == 0);  // one that waited for t would take those of u in
-  let_go();
-  advance(Millis(5'000));
-  CHECK(asked_of<InspectJob>("t") == 1);  // it has been due all the while
-}
-
-TEST_CASE_METHOD(RunsFixture, "so many runs are under way at once, and the others wait") {
-  Strings names;
-  for (std::size_t i = 0; i <= Discovery::kMaxActive; ++i) names.push_back(add_target("u" + std::to_string(i)).name);
-  auto& worker = add_worker();
-  worker.announcement.slots = 100;
-  start();
-  finish_runs();
-  hold_lists();
-  for (const auto& name : names) {
-    api("discover", {{"targets", {name}}});
-    advance(Millis(20));
-  }
-  CHECK(runs_in("running") == Discovery::kMaxActive);
-  CHECK(runs_in("queued") == 1);
-  let_go();
-  finish_runs();
-  CHECK(runs_in("complete") == names.size() + 1);
-}
-
-TEST_CASE_METHOD(RunsFixture, "runs that were under way at once are one after a restart") {
-  add_target("u");
-  start_discovered();
-  hold_lists();
-  const auto first = api("discover", {{"targets", {"t"}}});
-  advance(Millis(200));
-  const auto second = api("discover", {{"targets", {"u"}}});
-  advance(Millis(200));
-  REQUIRE(runs_in("running") == 2);
-  crash();
-  workers.at(0)->on_job = nullptr;
-  start();
-  finish_runs();
-  CHECK(run(first["run"])["state"] == "complete");
-  CHECK(run(first["run"])["scans"].size() == 4);
-  CHECK(run(second["run"])["merged_into"] == first["run"]);
-}
-
 TEST_CASE_METHOD(RunsFixture, "a listing that does not end is ended, and nothing is missing for it") {
   start_discovered();
   for (int i = 0; i < 9; ++i) system.add("NS::Box", {.id = "more" + std::to_string(i)});
@@ -203,6 +48,35 @@ TEST_CASE_METHOD(RunsFixture, "a listing that does not end is ended, and nothing
   CHECK(report["problems"][0]["code"] == "LIMIT");
   CHECK(report["problems"][0]["message"].get<std::string>().find("there are more than 4") != std::string::npos);
   CHECK(state_of("NS::Box", "a") == "stale");
+}
+
+TEST_CASE_METHOD(RunsFixture, "that there is more than a run lists is told once, and only where there is") {
+  SECTION("below each of several things") {
+    config.limits.resources_per_type = 3;
+    for (const std::string box : {"a", "b", "c"}) {
+      for (int i = 2; i < 6; ++i) system.add("NS::Item", {.id = box + std::to_string(i), .parent = box});
+    }
+    start_discovered();
+    REQUIRE(last_report()["problems"].size() == 1);
+    CHECK(last_report()["problems"][0]["type"] == "NS::Item");
+    CHECK(scan_of(last_report(), "NS::Box")["complete"] == true);
+  }
+  SECTION("before a last page that is empty") {
+    config.limits.resources_per_type = 2;
+    add_worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+      const auto* list = std::get_if<ListJob>(&job.operation);
+      if (list == nullptr || job.type != "NS::Box") return {};
+      ListResult page;
+      if (!list->page_token.empty()) return JobResult(page);
+      for (const auto* id : {"a", "b"}) page.items.push_back({.native_id = id, .properties = "{}"});
+      page.next_page_token = "last";
+      return JobResult(page);
+    };
+    start();
+    finish_runs();
+    CHECK(last_report()["problems"].empty());
+    CHECK(scan_of(last_report(), "NS::Box")["listed"] == 2);
+  }
 }
 
 TEST_CASE_METHOD(RunsFixture, "a trigger of named targets is not lost in a waiting run over all") {

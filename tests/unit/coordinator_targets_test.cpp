@@ -248,6 +248,10 @@ TEST_CASE_METHOD(RunUnderWay, "a run that goes on elsewhere tells once that a ta
   declare("b");
   api("apply", request);
   advance(Millis(1000));
+  const auto next = api("discover", {{"targets", {"new"}}})["run"];  // which nothing looks at any more
+  advance(Millis(200));
+  CHECK(api("run", {{"run", next}})["state"] == "partial");
+  CHECK(api("run", {{"run", id}})["state"] == "running");
   const auto report = end_run();
   CHECK(report["problems"].size() == 1);
   CHECK(problem(report) == "TARGET_CHANGED");
