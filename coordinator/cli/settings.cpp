@@ -16,9 +16,12 @@ std::string value_of(const Environment& env, const std::string& name) {
   return it == env.end() ? std::string() : it->second;
 }
 
-/// What one signs in with, and whom one trusts, by the keys of the file that says where the fleet is.
-std::array<std::pair<std::string_view, std::string*>, 5> sign_in_files(NatsOptions& nats) {
-  return {{{"creds", &nats.creds},
+/// What one needs beside the URL to reach a fleet, by the keys of the file that says where it is.
+std::array<std::pair<std::string_view, std::string*>, 7> beside_url(Config& config) {
+  auto& nats = config.nats;
+  return {{{"prefix", &config.prefix},
+           {"inbox", &nats.inbox},
+           {"creds", &nats.creds},
            {"nkey_seed", &nats.nkey_seed},
            {"tls_ca", &nats.tls_ca},
            {"tls_cert", &nats.tls_cert},
@@ -79,14 +82,15 @@ Result<void> make_data_dir(const std::string& path) {
   return {};
 }
 
-std::string fleet_place(const Config& config) {
-  auto place = config;
-  std::string lines = place.nats.url + "\n";
-  if (place.prefix != Config{}.prefix) lines += "prefix=" + place.prefix + "\n";
-  if (place.nats.inbox != Config{}.nats.inbox) lines += "inbox=" + place.nats.inbox + "\n";
-  for (const auto& [key, file] : sign_in_files(place.nats)) {
-    if (!file->empty())
-      lines += std::string(key) + "=" + std::filesystem::absolute(*file).lexically_normal().string() + "\n";
+std::string fleet_place(Config config) {
+  auto& nats = config.nats;
+  for (auto* file : {&nats.creds, &nats.nkey_seed, &nats.tls_ca, &nats.tls_cert, &nats.tls_key}) {
+    if (!file->empty()) *file = std::filesystem::absolute(*file).lexically_normal();
+  }
+  std::string lines = nats.url + "\n";
+  Config usual;
+  for (std::size_t i = 0; const auto& [key, value] : beside_url(config)) {
+    if (*value != *beside_url(usual)[i++].second) lines += std::string(key) + "=" + *value + "\n";
   }
   return lines;
 }
@@ -100,25 +104,19 @@ Result<void> find_fleet(Config& config) {
   }
   std::getline(file, config.nats.url);
   if (config.nats.url.empty()) config.nats.url = "nats://127.0.0.1:4222";
-  Config beside;
+  Config there, usual;
   for (std::string line; std::getline(file, line);) {
     const auto key = std::string_view(line).substr(0, line.find('='));
-    const auto value = line.substr(std::min(line.size(), key.size() + 1));
-    if (key == "prefix" && config.prefix == Config{}.prefix) config.prefix = value;
-    if (key == "inbox" && config.nats.inbox == Config{}.nats.inbox) config.nats.inbox = value;
-    for (const auto& [name, given] : sign_in_files(beside.nats)) {
-      if (key == name) *given = value;
+    for (const auto& [name, value] : beside_url(there)) {
+      if (key == name) *value = line.substr(std::min(line.size(), key.size() + 1));
     }
   }
-  auto& nats = config.nats;
-  if (nats.creds.empty() && nats.nkey_seed.empty()) {
-    nats.creds = beside.nats.creds;
-    nats.nkey_seed = beside.nats.nkey_seed;
-  }
-  if (nats.tls_ca.empty()) nats.tls_ca = beside.nats.tls_ca;
-  if (nats.tls_cert.empty()) {
-    nats.tls_cert = beside.nats.tls_cert;
-    nats.tls_key = beside.nats.tls_key;
+  // One signs in in one way, and a certificate has a key of its own: what is given is not mixed with what is there.
+  if (!config.nats.creds.empty() || !config.nats.nkey_seed.empty()) there.nats.creds = there.nats.nkey_seed = {};
+  if (!config.nats.tls_cert.empty()) there.nats.tls_cert = there.nats.tls_key = {};
+  for (std::size_t i = 0; const auto& [key, value] : beside_url(config)) {
+    if (*value == *beside_url(usual)[i].second) *value = *beside_url(there)[i].second;
+    ++i;
   }
   return {};
 }

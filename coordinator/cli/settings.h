@@ -37,7 +37,7 @@ Result<void> make_data_dir(const std::string& path);
 
 /// What `muster up` keeps of where its fleet is: a line with the URL, then one `key=value` for the prefix and for each
 /// file that one signs in with, where they are not the default.
-std::string fleet_place(const Config& config);
+std::string fleet_place(Config config);
 
 /// Fills in nats.url where it is empty: what `muster up` keeps in the data directory, else the port of NATS on this
 /// machine. With the former, what stands beside it holds where nothing else was given.
