@@ -87,7 +87,12 @@ void Run::take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing
   if (overflows(scan) && !page->items.empty()) {
     if (std::exchange(scan.overflowed, true)) return;
     const auto most = std::to_string(s_.config.limits.resources_per_type);
-    fail_scan(target, scan, {Errc::kLimit, "there are more than " + most + ": see limits.resources_per_type", {}, 0},
+    fail_scan(target, scan,
+              {Errc::kLimit,
+               "there are more than " + most +
+                   ": raise limits.resources_per_type, or let the target show less, unless the listing never ends",
+               {},
+               0},
               below(*listing));
     return;
   }

@@ -23,7 +23,7 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kPartBytes = 400 * 1024;  // of declarations in one request
 constexpr Millis kPoll{150};
-constexpr Millis kAgain{300};
+constexpr Millis kPlanAgain{300};
 constexpr Millis kAwayAtMost{30'000};
 constexpr std::size_t kMaxValue = 100;  // bytes of a value that a plan shows
 
@@ -347,7 +347,7 @@ Result<Json> plan_with_workers(Client& client, Screen& screen, const Wanted& wan
     const bool early = plan && !plan->at("mistakes").empty() && plan->value("awaits_workers", false);
     if (!early || interrupted()) return plan;
     if (!told) note(screen, "the fleet has just started: waiting for its workers");
-    std::this_thread::sleep_for(kAgain);
+    std::this_thread::sleep_for(kPlanAgain);
   }
 }
 

@@ -145,8 +145,12 @@ Result<std::string> NatsClient::ask_text(std::string_view verb, std::string requ
       auto error = api_error(**answer, verb);
       return error ? Result<std::string>(std::move(*error)) : std::move(*answer);
     }
-    if (may_not(message.subject)) {
-      return Error{Errc::kAccessDenied, url_ + " lets this user not ask for it: " + bus_->status().last_error, {}, 0};
+    if (is_refused(message.subject)) {
+      return Error{Errc::kAccessDenied,
+                   url_ + " lets this user not ask a coordinator for that: sign in as an operator; it says: " +
+                       bus_->status().last_error,
+                   {},
+                   0};
     }
     if (steady_clock::now() >= deadline) break;
     bus_->wait(std::min(next, deadline));
@@ -157,7 +161,7 @@ Result<std::string> NatsClient::ask_text(std::string_view verb, std::string requ
                    " ms" + (trouble.empty() ? "; wait longer with --timeout" : "; last error: " + trouble)};
 }
 
-bool NatsClient::may_not(std::string_view subject) const {
+bool NatsClient::is_refused(std::string_view subject) const {
   const auto said = bus_->status().last_error;
   return said.find("ermissions Violation for Publish to \"" + std::string(subject) + '"') != std::string::npos;
 }

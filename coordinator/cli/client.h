@@ -61,7 +61,7 @@ class NatsClient final : public Client {
   /// Reads what has come: event bodies are kept, and the answer to `expected` is returned when it is there.
   std::optional<Result<std::string>> take_messages(std::string_view expected);
   /// Whether the server has refused what was sent to a subject: nobody else says so.
-  [[nodiscard]] bool may_not(std::string_view subject) const;
+  [[nodiscard]] bool is_refused(std::string_view subject) const;
 
   std::unique_ptr<NatsBus> bus_;
   std::string url_;  // without password
