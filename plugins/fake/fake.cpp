@@ -75,18 +75,37 @@ class Service {
   Result<Config> enter(const Request& request, JobContext& context) {
     auto config = config_of(request.target.config);
     if (!config) return config;
-    const auto asked = question(config->seed, request);
-    if (!take_time(config->latency_ms.of(mix(asked, kLatency)), context.stop_token())) {
+    if (auto failed = take(*config, request, context)) return std::move(*failed);
+    return config;
+  }
+
+  /// A page, once its time is over. Of a cloud that is only computed it is made meanwhile: the time that a call takes
+  /// is that until its answer is there. What a state holds is looked at in the end.
+  template <typename Make>
+  Result<ListPage> list(const ListRequest& request, JobContext& context, Make make) {
+    const auto config = config_of(request.target.config);
+    if (!config) return config.error();
+    std::optional<Result<ListPage>> made;
+    if (config->state.empty()) made = make(*config);
+    if (auto failed = take(*config, request, context)) return std::move(*failed);
+    return made ? std::move(*made) : make(*config);
+  }
+
+ private:
+  /// The wait, then the draws whether the call fails.
+  template <typename Request>
+  std::optional<Error> take(const Config& config, const Request& request, JobContext& context) {
+    const auto asked = question(config.seed, request);
+    if (!take_time(config.latency_ms.of(mix(asked, kLatency)), context.stop_token())) {
       return failure(Errc::kCancelled, "cancelled");
     }
     const auto times = times_asked_[asked % times_asked_.size()].fetch_add(1, std::memory_order_relaxed);
     const auto call = mix(asked, times);
-    if (unit(mix(call, kThrottle)) < config->throttle_rate) return throttled("too many calls", kRetryAfter);
-    if (unit(mix(call, kFail)) < config->error_rate) return unavailable("the cloud is out of order");
-    return config;
+    if (unit(mix(call, kThrottle)) < config.throttle_rate) return throttled("too many calls", kRetryAfter);
+    if (unit(mix(call, kFail)) < config.error_rate) return unavailable("the cloud is out of order");
+    return std::nullopt;
   }
 
- private:
   WallClock clock_;
   std::array<std::atomic<std::uint64_t>, 4096> times_asked_{};  // by hash; those that share a place share the count
 };
@@ -178,27 +197,24 @@ bool fails(const Config& config, const std::string& type) {
   return std::find(config.fail_types.begin(), config.fail_types.end(), type) != config.fail_types.end();
 }
 
-Result<ListPage> list_things(Service& service, std::uint32_t type, const ListRequest& request, JobContext& context) {
-  auto config = service.enter(request, context);
-  if (!config) return config.error();
-  if (fails(*config, request.type)) return access_denied(request.type + " is closed to this account");
-  if (type >= config->types) return ListPage{};
-  auto state = open_state(*config, request.target);
+Result<ListPage> list_things(const Service& service, const Config& config, std::uint32_t type,
+                             const ListRequest& request) {
+  if (fails(config, request.type)) return access_denied(request.type + " is closed to this account");
+  if (type >= config.types) return ListPage{};
+  auto state = open_state(config, request.target);
   if (!state) return state.error();
-  const Cloud cloud(*config);
-  return Lister(*config, request, *state, service.now(), "").page(cloud.first(), cloud.end(), [&](std::uint64_t index) {
+  const Cloud cloud(config);
+  return Lister(config, request, *state, service.now(), "").page(cloud.first(), cloud.end(), [&](std::uint64_t index) {
     return cloud.thing({type, index});
   });
 }
 
-Result<ListPage> list_parts(Service& service, const ListRequest& request, JobContext& context) {
-  auto config = service.enter(request, context);
-  if (!config) return config.error();
-  if (fails(*config, request.type)) return access_denied(request.type + " is closed to this account");
+Result<ListPage> list_parts(const Service& service, const Config& config, const ListRequest& request) {
+  if (fails(config, request.type)) return access_denied(request.type + " is closed to this account");
   if (!request.parent) return invalid_request(request.type + " is listed below a " + thing_type(0));
-  auto state = open_state(*config, request.target);
+  auto state = open_state(config, request.target);
   if (!state) return state.error();
-  const Cloud cloud(*config);
+  const Cloud cloud(config);
   const auto& id = request.parent->native_id;
   const auto parent = cloud.find_thing(id);
   const auto written = *state ? (*state)->find(thing_type(0), id) : std::nullopt;
@@ -208,8 +224,8 @@ Result<ListPage> list_parts(Service& service, const ListRequest& request, JobCon
   if (!written && request.parent->parameters != Json{{"thing", cloud.thing_name(*parent)}}) {
     return invalid_request("the list parameter `thing` is not the name of " + id);
   }
-  return Lister(*config, request, *state, service.now(), id)
-      .page(0, computed ? config->children : 0,
+  return Lister(config, request, *state, service.now(), id)
+      .page(0, computed ? config.children : 0,
             [&](std::uint64_t index) { return cloud.part(*parent, static_cast<std::uint32_t>(index)); });
 }
 
@@ -333,7 +349,9 @@ void add_types(Plugin& plugin, WallClock clock) {
     thing.examples = {R"({"name":"web","size":3,"Tags":[{"Key":"Env","Value":"dev"}]})"};
     auto& type = plugin.type(std::move(thing))
                      .list([service, number](const ListRequest& request, JobContext& context) {
-                       return list_things(*service, number, request, context);
+                       return service->list(request, context, [&](const Config& config) {
+                         return list_things(*service, config, number, request);
+                       });
                      })
                      .read_many(read_many);
     add_changes(type, service);
@@ -347,10 +365,12 @@ void add_types(Plugin& plugin, WallClock clock) {
   part.list_gives = ListGives::kProperties;
   part.settle = Millis{kSettleMs};
   part.examples = {R"({"name":"disk","thing":"thing0-00000042","size":3})"};
-  auto& type =
-      plugin.type(std::move(part))
-          .list([service](const auto& request, auto& context) { return list_parts(*service, request, context); })
-          .read_many(read_many);
+  auto& type = plugin.type(std::move(part))
+                   .list([service](const ListRequest& request, JobContext& context) {
+                     return service->list(request, context,
+                                          [&](const Config& config) { return list_parts(*service, config, request); });
+                   })
+                   .read_many(read_many);
   add_changes(type, service);
   plugin.inspect([service](const auto& request, auto& context) { return inspect(*service, request, context); });
 }
