@@ -49,6 +49,7 @@ JsonText part_of_report(const JsonText& text, std::size_t from) {
 }
 
 constexpr std::size_t kRowsAtOnce = 16;  // of the store: reports have megabytes, and an answer has room for few of them
+constexpr RowId kMostSeen = 400'000;     // of an answer: the search for what is rare goes on with the next one
 constexpr Millis kShownFor{60'000};      // between two parts of an answer
 constexpr std::size_t kMaxHistoryPatch = kMaxPropertiesBytes + 64;  // what is stored now is no longer
 
@@ -154,6 +155,7 @@ Result<ResourceQuery> resource_query(ApiRequest& request, Store& store) {
   query.managed = request.flag("managed");
   query.drifted_only = request.flag("drifted").value_or(false);
   query.limit = request.number("limit", 1000, 1, 100'000);
+  query.most_seen = kMostSeen;
   const auto state = request.text("state");
   query.state = parse_state(state);
   if (!state.empty() && !query.state) {
@@ -175,18 +177,12 @@ Result<JsonText> Api::resources(ApiRequest& request, Effects&) {
   const auto query = resource_query(request, p_.store);
   if (!query) return query.error();
   ItemList items;
-  std::size_t taken = 0;
-  RowId last = 0;
-  bool more = false;
-  must(p_.store.query(*query, [&](const ResourceView& resource) {
-    more = items.full();
-    if (more) return false;
+  const auto next = must(p_.store.query(*query, [&](const ResourceView& resource) {
+    if (items.full()) return false;
     items.add(resource_line(resource));
-    last = resource.row;
-    ++taken;
     return true;
   }));
-  return items.take(more || taken == query->limit ? std::to_string(last) : "");
+  return items.take(next > 0 ? std::to_string(next) : "");
 }
 
 Result<JsonText> Api::resource(ApiRequest& request, Effects&) {

@@ -346,14 +346,8 @@ Result<JsonText> Api::export_resources(ApiRequest& request, Effects&) {
   std::map<std::string, PropertyRule, std::less<>> rules;
   std::map<std::string, bool, std::less<>> identified;
   std::string items;
-  RowId last = 0;
-  std::size_t taken = 0;
-  bool more = false;
-  must(p_.store.query(*query, [&](const ResourceView& row) {
-    more = items.size() > kMaxAnswerBytes;
-    if (more) return false;
-    last = row.row;
-    ++taken;
+  const auto next = must(p_.store.query(*query, [&](const ResourceView& row) {
+    if (items.size() > kMaxAnswerBytes) return false;
     if (row.state == ResourceState::kMissing) return true;
     if (!rules.contains(row.type)) {
       const auto* const type = described(row.type).second;
@@ -370,10 +364,9 @@ Result<JsonText> Api::export_resources(ApiRequest& request, Effects&) {
     items += (items.empty() ? "" : ",") + item.dump();
     return true;
   }));
-  const bool next = more || taken == query->limit;
   return JsonObject()
       .raw("items", "[" + items + "]")
-      .raw("next", next ? Json(std::to_string(last)).dump() : "null")
+      .raw("next", next > 0 ? Json(std::to_string(next)).dump() : "null")
       .take();
 }
 

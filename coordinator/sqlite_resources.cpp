@@ -77,25 +77,29 @@ std::int64_t bit(ResourceState state) {
 }
 
 /// Gives the rows of all cursors to `sink` in the order of their numbers.
-Result<void> merge(std::vector<sqlite::Rows>& cursors, std::size_t limit, std::uint16_t fleet,
-                   const std::function<bool(const ResourceView&)>& sink) {
+/// `after`   row before the first
+/// returns   the last that was taken, for `limit` or `sink` ended it; 0: all were
+Result<RowId> merge(std::vector<sqlite::Rows>& cursors, RowId after, std::size_t limit, std::uint16_t fleet,
+                    const std::function<bool(const ResourceView&)>& sink) {
   constexpr RowId kEnd = std::numeric_limits<RowId>::max();
   std::vector<RowId> heads(cursors.size());
   const auto advance = [&](std::size_t i) -> Result<void> {
     heads[i] = cursors[i].next() ? cursors[i].integer(kRow) : kEnd;
     return cursors[i].result();
   };
-  if (limit == 0) return {};
+  if (limit == 0) return after;
   for (std::size_t i = 0; i < cursors.size(); ++i) {
-    if (auto done = advance(i); !done) return done;
+    if (auto done = advance(i); !done) return done.error();
   }
   ResourceView view;
   for (std::size_t taken = 0;;) {
     const auto lowest = static_cast<std::size_t>(std::ranges::min_element(heads) - heads.begin());
-    if (heads[lowest] == kEnd) return {};
+    if (heads[lowest] == kEnd) return RowId{0};
     read_view(cursors[lowest], fleet, view);
-    if (!sink(view) || ++taken == limit) return {};
-    if (auto done = advance(lowest); !done) return done;
+    if (!sink(view)) return after;
+    after = heads[lowest];
+    if (++taken == limit) return after;
+    if (auto done = advance(lowest); !done) return done.error();
   }
 }
 
@@ -304,32 +308,39 @@ Result<std::optional<ResourceRecord>> SqliteStore::one(std::string_view target, 
   return one(found->row);
 }
 
-Result<void> SqliteStore::query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) {
+Result<RowId> SqliteStore::query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) {
   using enum ResourceState;
   const auto states = query.state ? bit(*query.state) : bit(kPresent) | bit(kStale) | bit(kMissing);
   const int managed = query.managed ? static_cast<int>(*query.managed) : -1;
   std::string text = query.text;
   std::ranges::transform(text, text.begin(), lower);
 
+  auto highest = select(sql::last_resource);
+  const RowId last = highest.next() ? highest.integer(0) : 0;
+  if (auto done = highest.result(); !done) return done.error();
+  const bool all = last - std::min(last, query.after) <= query.most_seen;
+  const RowId end = all ? last : query.after + query.most_seen;
+
   // One cursor over all rows or, where names choose few of them, one per scan; the lowest row of all cursors is next.
   std::vector<RowId> chosen;
   if (!query.target.empty() || !query.type.empty()) {
     auto rows = select(sql::find_scans, query.target, query.type);
     while (rows.next()) chosen.push_back(rows.integer(0));
-    if (auto done = rows.result(); !done) return done;
-    if (chosen.empty()) return {};
+    if (auto done = rows.result(); !done) return done.error();
+    if (chosen.empty()) return RowId{0};
   }
   std::vector<sqlite::Rows> cursors;
   if (chosen.empty() || chosen.size() > kMaxCursors || states >= bit(kFirstLeft)) {
-    cursors.push_back(select(sql::query_all, query.after, states, managed, query.drifted_only, text, query.stack,
+    cursors.push_back(select(sql::query_all, query.after, end, states, managed, query.drifted_only, text, query.stack,
                              query.target, query.type));
   } else {
     for (const RowId scan : chosen) {
       cursors.push_back(
-          select(sql::query_scan, query.after, states, managed, query.drifted_only, text, query.stack, scan));
+          select(sql::query_scan, query.after, end, states, managed, query.drifted_only, text, query.stack, scan));
     }
   }
-  return merge(cursors, query.limit, fleet_mark_, sink);
+  const auto next = merge(cursors, query.after, query.limit, fleet_mark_, sink);
+  return !next || *next > 0 || all ? next : Result<RowId>(end);
 }
 
 }  // namespace muster

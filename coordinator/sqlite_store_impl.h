@@ -81,7 +81,7 @@ class SqliteStore final : public Store {
   Result<std::optional<ResourceRecord>> one(const ResourceId& id) override;
   Result<std::optional<ResourceRecord>> one(std::string_view target, std::string_view type,
                                             std::string_view native_id) override;
-  Result<void> query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) override;
+  Result<RowId> query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) override;
   Result<std::vector<HistoryEntry>> history(RowId row) override;
   Result<std::optional<JsonText>> properties_at(RowId row, WallTime at) override;
 

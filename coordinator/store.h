@@ -152,6 +152,7 @@ struct ResourceQuery {
   std::optional<ResourceState> state;  // none: present, stale and missing
   RowId after = 0;                     // cursor: rows above
   std::size_t limit = 1000;
+  RowId most_seen = std::numeric_limits<RowId>::max();  // rows that are looked at, whether they are wanted or not
 };
 
 struct EventRow {
@@ -277,7 +278,8 @@ class Store {
   virtual Result<std::optional<ResourceRecord>> one(std::string_view target, std::string_view type,
                                                     std::string_view native_id) = 0;
   /// Rows in ascending row order; `sink` returns false to stop (the row it was given then counts as not taken).
-  virtual Result<void> query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) = 0;
+  /// returns   the row after which it goes on, for `limit`, `sink` or `most_seen` ended it; 0: that was all
+  virtual Result<RowId> query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) = 0;
   /// Oldest first; version 1 is the discovery.
   virtual Result<std::vector<HistoryEntry>> history(RowId row) = 0;
   /// Properties as they were at `at`; none before the first sight.

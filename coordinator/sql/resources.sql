@@ -18,22 +18,25 @@ LEFT JOIN scans ps ON ps.row = p.scan;
 -- name: select_resource
 SELECT * FROM resource WHERE row = ?1;
 
--- `?1` after, `?2` bit set of states, `?3` managed (-1: any), `?4` drifted only, `?5` text in lower case, `?6` stack,
--- `?7` target, `?8` type
+-- `?1` after, `?2` up to, `?3` bit set of states, `?4` managed (-1: any), `?5` drifted only, `?6` text in lower case,
+-- `?7` stack, `?8` target, `?9` type
 -- name: query_all
 SELECT * FROM resource
-WHERE row > ?1 AND (?2 >> state) & 1 AND (?3 < 0 OR managed = ?3) AND (NOT ?4 OR drifted)
-  AND (?5 = '' OR instr(lower(label), ?5) OR instr(lower(native_id), ?5))
-  AND (?6 = '' OR stack = ?6) AND (?7 = '' OR target = ?7) AND (?8 = '' OR type = ?8)
+WHERE row > ?1 AND row <= ?2 AND (?3 >> state) & 1 AND (?4 < 0 OR managed = ?4) AND (NOT ?5 OR drifted)
+  AND (?6 = '' OR instr(lower(label), ?6) OR instr(lower(native_id), ?6))
+  AND (?7 = '' OR stack = ?7) AND (?8 = '' OR target = ?8) AND (?9 = '' OR type = ?9)
 ORDER BY row;
 
--- As query_all, for states that are listed; `?7` scan
+-- As query_all, for states that are listed; `?8` scan
 -- name: query_scan
 SELECT * FROM resource
-WHERE row > ?1 AND (?2 >> state) & 1 AND (?3 < 0 OR managed = ?3) AND (NOT ?4 OR drifted)
-  AND (?5 = '' OR instr(lower(label), ?5) OR instr(lower(native_id), ?5))
-  AND (?6 = '' OR stack = ?6) AND scan = ?7 AND own_state < 3
+WHERE row > ?1 AND row <= ?2 AND (?3 >> state) & 1 AND (?4 < 0 OR managed = ?4) AND (NOT ?5 OR drifted)
+  AND (?6 = '' OR instr(lower(label), ?6) OR instr(lower(native_id), ?6))
+  AND (?7 = '' OR stack = ?7) AND scan = ?8 AND own_state < 3
 ORDER BY row;
+
+-- name: last_resource
+SELECT coalesce(max(row), 0) FROM resources;
 
 -- `?1` scan
 -- name: select_index

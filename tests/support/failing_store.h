@@ -112,7 +112,7 @@ class FailingStore final : public Store {
                                             std::string_view native_id) override {
     return store_->one(target, type, native_id);
   }
-  Result<void> query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) override {
+  Result<RowId> query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) override {
     return store_->query(query, sink);
   }
   Result<std::vector<HistoryEntry>> history(RowId row) override { return store_->history(row); }

@@ -411,6 +411,36 @@ TEST_CASE_METHOD(StoreFixture, "a query gives rows in order, page by page") {
   CHECK(calls == 3);
 }
 
+TEST_CASE_METHOD(StoreFixture, "a query looks at so many rows at once, and says where it goes on") {
+  std::vector<RowId> rows;
+  for (int i = 0; i < 30; ++i) rows.push_back(insert(i % 3 == 0 ? schemas : tables, "r" + std::to_string(i)));
+  std::vector<RowId> found;
+  const auto look = [&](const ResourceQuery& query) {
+    found.clear();
+    const auto take = [&](const ResourceView& view) {
+      found.push_back(view.row);
+      return true;
+    };
+    return store().query(query, take).value();
+  };
+  for (const std::string& of : {std::string(), std::string("t")}) {  // one cursor; one for each scan
+    ResourceQuery query{.text = "r29", .target = of, .most_seen = 10};
+    for (int answers = 1; answers < 3; ++answers) {
+      const RowId next = look(query);
+      CHECK(found.empty());
+      CHECK(next == query.after + 10);
+      query.after = next;
+    }
+    CHECK(look(query) == 0);
+    CHECK(found == std::vector{rows.back()});
+  }
+  CHECK(look({.limit = 4, .most_seen = 10}) == rows[3]);
+  CHECK(found.size() == 4);
+  CHECK(look({.limit = 30}) == rows.back());
+  CHECK(look({.limit = 31}) == 0);
+  CHECK(look({.after = std::numeric_limits<RowId>::max(), .most_seen = 10}) == 0);
+}
+
 TEST_CASE_METHOD(StoreFixture, "a query over more scans than it keeps cursors for") {
   std::vector<RowId> rows;
   for (int i = 0; i < 40; ++i) {
