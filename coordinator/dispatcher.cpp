@@ -332,8 +332,7 @@ void Dispatcher::end_flight(Record& record) {
   } else if (auto* entry = registry_.find(record.worker); entry != nullptr && entry->assigned > 0) {
     --entry->assigned;
   }
-  if (record.parts) part_bytes_ -= record.parts->bytes();
-  record.parts.reset();
+  drop_parts(record);
   record.token = {};
   record.last_worker = std::exchange(record.worker, {});
 }

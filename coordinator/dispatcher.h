@@ -228,6 +228,9 @@ class Dispatcher {
   void cancel(const std::string& ns, const WorkerId& worker, const JobId& job, const Token& token, Effects& effects);
   void take_result(Record& record, JobResult result, std::uint32_t calls, TimePoint now);
   void take_part(Record& record, Part part, TimePoint now, Effects& effects);
+  /// Takes what other namespaces hold more of, if there is no room for a part of `ns`; false: it has the most itself.
+  bool make_part_room(const std::string& ns, std::size_t bytes);
+  void drop_parts(Record& record);
   void notice(JobNotice::Kind kind, const Record& record, const Error& error);
 
   const Config& config_;
@@ -245,7 +248,7 @@ class Dispatcher {
   std::multimap<TimePoint, JobId> delayed_;               // back-off
   TimePoint next_check_;                                  // of leases and deadlines
   TimePoint blocked_until_ = TimePoint::max();            // earliest end of a wait found by the last pump
-  std::size_t part_bytes_ = 0;
+  std::map<std::string, std::size_t> part_bytes_;         // by namespace; none that has no part
   std::vector<JobOutcome> outcomes_;
   std::vector<JobNotice> notices_;
   Counters counters_;

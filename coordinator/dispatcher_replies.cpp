@@ -1,5 +1,7 @@
 // What workers say of the jobs that they have.
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "coordinator/dispatcher.h"
@@ -117,14 +119,15 @@ void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t cal
 }
 
 void Dispatcher::take_part(Record& record, Part part, TimePoint now, Effects& effects) {
-  if (part_bytes_ + part.data.size() > kMaxPartBytes) {
+  const auto& ns = record.spec.lane.ns;
+  if (!make_part_room(ns, part.data.size())) {
     ++counters_.refused_parts;  // its lease runs out, and the job is tried again
     return;
   }
   if (!record.parts) record.parts = std::make_unique<PartAssembler>();
   const auto before = record.parts->bytes();
   auto whole = record.parts->add(std::move(part));
-  part_bytes_ += record.parts->bytes() - before;
+  part_bytes_[ns] += record.parts->bytes() - before;
   if (!whole) {
     ++counters_.refused_parts;
     return;
@@ -137,6 +140,33 @@ void Dispatcher::take_part(Record& record, Part part, TimePoint now, Effects& ef
     return;
   }
   on_reply(std::move(*reply), now, effects);
+}
+
+bool Dispatcher::make_part_room(const std::string& ns, std::size_t bytes) {
+  const auto held = [&] {
+    return std::accumulate(part_bytes_.begin(), part_bytes_.end(), std::size_t{0},
+                           [](std::size_t sum, const auto& entry) { return sum + entry.second; });
+  };
+  while (held() + bytes > kMaxPartBytes) {
+    const auto most = std::ranges::max_element(part_bytes_, {}, [](const auto& entry) { return entry.second; });
+    if (most == part_bytes_.end() || most->first == ns) return false;
+    Record* largest = nullptr;
+    for (const auto& [token, record] : leases_) {
+      if (!record->parts || record->spec.lane.ns != most->first) continue;
+      if (largest == nullptr || record->parts->bytes() > largest->parts->bytes()) largest = record;
+    }
+    ++counters_.refused_parts;
+    drop_parts(*largest);
+  }
+  return true;
+}
+
+void Dispatcher::drop_parts(Record& record) {
+  if (!record.parts) return;
+  const auto held = part_bytes_.find(record.spec.lane.ns);
+  held->second -= record.parts->bytes();
+  if (held->second == 0) part_bytes_.erase(held);
+  record.parts.reset();
 }
 
 void Dispatcher::on_undecodable(const Token& token, const Error& error, TimePoint now) {

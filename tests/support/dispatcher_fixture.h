@@ -30,15 +30,15 @@ class DispatcherFixture {
   DispatcherFixture() : dispatcher(config, subjects, fleet, self, registry, limiter, random) {}
 
   void join(const std::string& id, std::uint16_t slots = 1, const std::string& manifest = "m1",
-            const std::string& pool = "default") {
+            const std::string& pool = "default", const std::string& ns = "NS") {
     Announcement announcement;
     announcement.worker = WorkerId(id);
-    announcement.ns = "NS";
+    announcement.ns = ns;
     announcement.pool = pool;
     announcement.slots = slots;
     announcement.manifest = manifest;
     registry.accept(announcement, clock.now(), clock.wall());
-    dispatcher.on_lane_changed({"NS", pool});
+    dispatcher.on_lane_changed({ns, pool});
   }
   void lose(const std::string& id) {
     registry.gone(WorkerId(id));

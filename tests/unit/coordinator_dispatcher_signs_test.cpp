@@ -337,6 +337,31 @@ TEST_CASE_METHOD(SignsFixture, "parts of all replies together are kept up to 256
   CHECK(dispatcher.counters().refused_parts == 1);
 }
 
+TEST_CASE_METHOD(SignsFixture, "parts of one namespace leave room for those of others") {
+  join("w1", 4);
+  std::vector<Job> jobs;
+  for (const std::size_t megabytes : {60, 62, 61, 63}) {
+    jobs.push_back(dispatch().job);
+    answer(jobs.back(), "w1", Part{0, 2, Bytes(megabytes << 20U, 'x')});
+  }
+  CHECK(dispatcher.counters().refused_parts == 0);
+  join("o1", 1, "m1", "default", "OTHER");
+  auto other = spec();
+  other.lane.ns = "OTHER";
+  const auto job = dispatch(other).job;
+  ListResult page;
+  page.items.assign(40, {"thing", "", Bytes(512U << 10U, ' ')});
+  const auto whole = encode(JobReply{fleet, job.id, job.token, WorkerId("o1"), job.attempt, 1, JobResult(page)});
+  answer(job, "o1", Part{0, 2, whole.substr(0, 1U << 24U)});
+  CHECK(dispatcher.counters().refused_parts == 1);
+  answer(job, "o1", Part{1, 2, whole.substr(1U << 24U)});
+  CHECK(std::get<ListResult>(outcome().result) == page);
+  answer(jobs[3], "w1", Part{0, 2, Bytes(63U << 20U, 'x')});  // the largest of its own went, and has room again
+  CHECK(dispatcher.counters().refused_parts == 1);
+  answer(jobs[0], "w1", Part{1, 2, Bytes(12U << 20U, 'x')});  // now its own are in the way
+  CHECK(dispatcher.counters().refused_parts == 2);
+}
+
 TEST_CASE_METHOD(SignsFixture, "nothing that is said of a job that has ended does anything") {
   join("w1");
   const auto job = dispatch().job;
