@@ -286,7 +286,7 @@ JsonText Api::run_object(const RunRow& row) const {
       .number("duration_ms", 0)
       .raw("scans", "[]")
       .raw("problems", "[]")
-      .text("waiting", p_.discovery.is_blocked() ? "waiting for the run before it" : "waiting for workers")
+      .text("waiting", p_.discovery.is_blocked(row.id) ? "waiting for the run before it" : "waiting for workers")
       .take();
 }
 

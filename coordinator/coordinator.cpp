@@ -556,7 +556,7 @@ TimePoint Coordinator::publication_due() const {
 }
 
 bool Coordinator::idle() const {
-  return recover_at_ == TimePoint::max() && core_->discovery.active().empty() && !core_->discovery.queued() &&
+  return recover_at_ == TimePoint::max() && core_->discovery.active().empty() && !core_->discovery.any_queued() &&
          core_->commands.idle();
 }
 

@@ -24,17 +24,15 @@ constexpr std::string_view kDrift = "drift";
 
 void Discovery::start(TimePoint now) {
   sync_targets();
-  workers_until_ = now + kWaitForWorkers;
   if (const auto newest = must(s_.store.runs({}, 1)); !newest.empty()) newest_ = newest.front().id;
   const auto unfinished = must(s_.store.unfinished_runs());
   for (const auto& row : unfinished) {
     const auto scope = RunScope::parse(row.scope);
-    if (!queued_) {
-      queued_ = row;
-      queued_scope_ = scope;
+    if (queued_.empty()) {
+      queued_.push_back({row, scope, false, {}});
       s_.log.info("run={} did not end: it starts again", row.id.value);
     } else {  // one run takes the others in, and they end with a word of it
-      queued_scope_.add(scope);
+      queued_.front().scope.add(scope);
       auto ended = row;
       ended.state = "failed";
       ended.finished_at = s_.clock.wall();
@@ -47,15 +45,16 @@ void Discovery::start(TimePoint now) {
               .text("started_at", rfc3339(*ended.started_at))
               .text("finished_at", rfc3339(*ended.finished_at))
               .number("duration_ms", 0)
-              .text("merged_into", queued_->id.value)
+              .text("merged_into", queued_.front().row.id.value)
               .raw("scans", "[]")
               .raw("problems", "[{\"target\":\"\",\"type\":\"\",\"code\":\"MERGED\",\"message\":\"taken in by run " +
-                                   queued_->id.value + "\"}]")
+                                   queued_.front().row.id.value + "\"}]")
               .take();
       must(s_.store.put_run(ended));
     }
   }
   queue({}, "start");
+  queued_.front().workers_until = now + kWaitForWorkers;
   const auto targets = must(s_.store.targets());
   for (const auto& target : targets) {
     due_[target.name] = TimePoint::max();
@@ -253,9 +252,7 @@ Result<Discovery::Trigger> Discovery::trigger(ScopePart scope, const std::string
                  {},
                  0};
   }
-  const bool merged = queued_.has_value();
-  queue(std::move(scope), reason);
-  return Trigger{queued_->id, merged};
+  return queue(std::move(scope), reason);
 }
 
 /// Ids sort by time, so that the newest run is the last: also for two within a millisecond, or a clock set back.
@@ -265,19 +262,44 @@ RunId Discovery::new_id() {
   return newest_ = RunId(make_ulid(at, random_));
 }
 
-void Discovery::queue(ScopePart scope, const std::string& reason) {
-  if (!queued_) {
-    queued_.emplace();
-    queued_->id = new_id();
-    queued_->trigger = reason;
-    queued_->report = "{}";
-    queued_scope_ = {};
+std::vector<TargetRow> Discovery::targets_of(const RunScope& scope) {
+  auto targets = must(s_.store.targets());
+  std::erase_if(targets, [&](const TargetRow& row) { return row.state == TargetState::kRemoved || !scope.of(row); });
+  return targets;
+}
+
+bool Discovery::is_held_up(const std::vector<TargetRow>& targets) const {
+  const auto taken = std::ranges::count_if(targets, [&](const TargetRow& target) { return is_looked_at(target.id); });
+  if (taken == 0) return false;
+  const bool others_wait =
+      std::ranges::any_of(active_, [](const Active& each) { return each.run->waits_for_others(); });
+  return others_wait || taken == std::ssize(targets);
+}
+
+Discovery::Trigger Discovery::queue(ScopePart part, const std::string& reason) {
+  RunScope scope;
+  scope.add(part);
+  const bool held_up = is_held_up(targets_of(scope));
+  auto waits = std::ranges::find_if(queued_, [&](const Queued& each) { return held_up || !each.is_blocked; });
+  if (waits == queued_.end() && queued_.size() == kMaxQueued) --waits;
+  const bool merged = waits != queued_.end();
+  if (!merged) {
+    waits = queued_.insert(waits, Queued());
+    waits->row.id = new_id();
+    waits->row.trigger = reason;
+    waits->row.report = "{}";
   }
-  queued_scope_.add(std::move(scope));
-  is_blocked_ = false;
-  queued_->state = "queued";
-  queued_->scope = queued_scope_.json();
-  must(s_.store.put_run(*queued_));
+  waits->scope.add(std::move(part));
+  waits->is_blocked = is_held_up(targets_of(waits->scope));
+  waits->row.state = "queued";
+  waits->row.scope = waits->scope.json();
+  must(s_.store.put_run(waits->row));
+  return {waits->row.id, merged};
+}
+
+bool Discovery::is_blocked(const RunId& run) const {
+  const auto found = std::ranges::find(queued_, run, [](const Queued& each) { return each.row.id; });
+  return active_.size() >= kMaxActive || (found != queued_.end() && found->is_blocked);
 }
 
 bool Discovery::workers_ready(const std::vector<TargetRow>& targets) {
@@ -333,28 +355,37 @@ void Discovery::outdate(const TargetId& target) {
   for (const auto& each : active_) each.run->outdate(target);
 }
 
-void Discovery::begin(TimePoint now) {
-  if (is_blocked()) return;
-  std::vector<TargetRow> targets;
-  for (auto& row : must(s_.store.targets())) {
-    if (row.state != TargetState::kRemoved && queued_scope_.of(row)) targets.push_back(std::move(row));
-  }
-  is_blocked_ = std::ranges::any_of(targets, [&](const TargetRow& target) { return is_looked_at(target.id); });
-  if (is_blocked_) return;
-  if (!first_) workers_until_ = return_until(targets);
-  if (now < workers_until_ && !(first_ && workers_ready(targets))) return;
+Run::IsTaken Discovery::taken_before(std::size_t active) const {
+  return [this, active](const TargetId& target) {
+    return std::any_of(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(active),
+                       [&](const Active& each) { return each.run->looks_at(target); });
+  };
+}
+
+void Discovery::begin_queued(TimePoint now) {
+  std::erase_if(queued_, [&](Queued& each) { return begin(each, now); });
+}
+
+bool Discovery::begin(Queued& queued, TimePoint now) {
+  if (queued.is_blocked || active_.size() >= kMaxActive) return false;
+  auto targets = targets_of(queued.scope);
+  queued.is_blocked = is_held_up(targets);
+  if (queued.is_blocked) return false;
+  if (!first_) queued.workers_until = return_until(targets);
+  if (now < queued.workers_until && !(first_ && workers_ready(targets))) return false;
   first_ = false;
-  auto row = std::move(*queued_);
-  queued_.reset();
   for (const auto& target : targets) {
-    const auto scope = queued_scope_.of(target);
+    const auto scope = queued.scope.of(target);
     const bool whole = scope && scope->look == Look::kDiscover && scope->types.empty();
     if (whole) due_[target.name] = next_look(target, now);
     set_rate(target, now);
   }
-  auto run = std::make_unique<Run>(s_, std::move(row), std::exchange(queued_scope_, {}), next_owner_++);
+  auto run = std::make_unique<Run>(s_, std::move(queued.row), std::move(queued.scope), next_owner_++);
   active_.push_back({std::move(run), now + kProgressEvery, {}});
-  active_.back().run->start(std::move(targets), now);
+  auto& begun = *active_.back().run;
+  begun.start(std::move(targets), now);
+  begun.advance(now, taken_before(active_.size() - 1));
+  return true;
 }
 
 void Discovery::set_rate(const TargetRow& target, TimePoint now) {
@@ -377,10 +408,11 @@ void Discovery::take(JobOutcome outcome) {
 
 void Discovery::tick(TimePoint now, Effects& effects) {
   follow_announced_rates(now);
-  for (auto& each : active_) {
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    auto& each = active_[i];
     auto& run = *each.run;
     run.give_up_outdated(effects);
-    run.advance(now);
+    run.advance(now, taken_before(i));
     if (!run.finished() && now >= run.deadline()) {
       run.abort(errc_name(Errc::kTimeout), "the run's deadline has come", effects);
     }
@@ -396,9 +428,11 @@ void Discovery::tick(TimePoint now, Effects& effects) {
     }
   }
   const auto ended = std::erase_if(active_, [](const Active& each) { return each.run->finished(); });
-  if (ended > 0 || open_targets() < open_) is_blocked_ = false;
+  if (ended > 0 || open_targets() < open_) {
+    for (auto& each : queued_) each.is_blocked = false;
+  }
   queue_due(now);
-  if (queued_) begin(now);
+  begin_queued(now);
   open_ = open_targets();
 }
 
@@ -441,7 +475,8 @@ TimePoint Discovery::next_due() const {
   due = std::min(due, reread_due_);
   for (const auto& [target, when] : due_) due = std::min(due, when);
   for (const auto& each : active_) due = std::min({due, each.run->deadline(), each.next_progress});
-  if (queued_ && !is_blocked()) due = std::min(due, workers_until_);
+  if (active_.size() >= kMaxActive) return due;
+  for (const auto& each : queued_) due = each.is_blocked ? due : std::min(due, each.workers_until);
   return due;
 }
 

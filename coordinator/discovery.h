@@ -11,10 +11,11 @@
 
 namespace muster {
 
-/// When runs begin, over what, and which one: no target is looked at by two runs at once. What is asked for while one
-/// of its targets is being looked at waits in one more run, which takes in all that is asked for until it begins; a
-/// slow target holds up no run that has nothing to do with it. Store errors are thrown as StoreFailure. Thread: loop
-/// thread only.
+/// When runs begin, over what, and which one: no target is looked at by two runs at once. What is asked for while all
+/// of its targets are being looked at waits in one more run, which takes in what is asked for until it begins. A run
+/// begins with those of its targets that are free, and has the others wait; one at a time has, so that each target has
+/// one look under way, one that follows, and one that is queued. A slow target holds up no other one. Store errors are
+/// thrown as StoreFailure. Thread: loop thread only.
 class Discovery {
  public:
   struct Trigger {
@@ -54,13 +55,21 @@ class Discovery {
   };
   static constexpr std::size_t kMaxActive = 16;
   [[nodiscard]] const std::vector<Active>& active() const { return active_; }
-  [[nodiscard]] const std::optional<RunRow>& queued() const { return queued_; }
+  [[nodiscard]] bool any_queued() const { return !queued_.empty(); }
   /// Whether the fleet has just started, and its first run waits for workers.
   [[nodiscard]] bool awaits_workers() const { return first_; }
-  /// Whether what is queued waits for a run under way.
-  [[nodiscard]] bool is_blocked() const { return is_blocked_ || active_.size() >= kMaxActive; }
+  /// Whether a queued run waits for one under way.
+  [[nodiscard]] bool is_blocked(const RunId& run) const;
 
  private:
+  struct Queued {
+    RunRow row;
+    RunScope scope;
+    bool is_blocked = false;  // until something of it changes, or a run has done with a target
+    TimePoint workers_until;  // it waits for workers until then
+  };
+  static constexpr std::size_t kMaxQueued = 4;
+
   [[nodiscard]] Run* of_owner(std::uint64_t owner) const;
   [[nodiscard]] bool is_looked_at(const TargetId& target) const;
   /// Targets that runs under way have not done with.
@@ -81,24 +90,29 @@ class Discovery {
   [[nodiscard]] bool workers_ready(const std::vector<TargetRow>& targets);
   [[nodiscard]] TimePoint return_until(const std::vector<TargetRow>& targets);
   RunId new_id();
-  void queue(ScopePart scope, const std::string& reason);
+  /// Into a run that waits, or a new one. What could begin now waits for no run that cannot.
+  Trigger queue(ScopePart scope, const std::string& reason);
+  [[nodiscard]] std::vector<TargetRow> targets_of(const RunScope& scope);
+  /// Whether a run over these has to wait for one under way.
+  [[nodiscard]] bool is_held_up(const std::vector<TargetRow>& targets) const;
+  /// Whether one of the runs before the active one of that number has not done with a target.
+  [[nodiscard]] Run::IsTaken taken_before(std::size_t active) const;
   [[nodiscard]] TimePoint next_look(const TargetRow& target, TimePoint now) const;
   void queue_due(TimePoint now);
   void queue_reread();
   /// Names of the targets that runs under way have not done with.
   [[nodiscard]] std::set<std::string> looked_at() const;
-  void begin(TimePoint now);
+  void begin_queued(TimePoint now);
+  /// False: it still waits.
+  bool begin(Queued& queued, TimePoint now);
 
   RunServices s_;
   Random& random_;
   std::vector<Active> active_;
-  std::optional<RunRow> queued_;
-  RunScope queued_scope_;
-  bool is_blocked_ = false;  // what is queued: until something of it changes, or a run has done with a target
-  std::size_t open_ = 0;     // open_targets(), at the last tick
+  std::vector<Queued> queued_;            // bounded; one that is blocked, as a rule, and one that is about to begin
+  std::size_t open_ = 0;                  // open_targets(), at the last tick
   std::map<std::string, TimePoint> due_;  // by target name: when its interval is over
   TimePoint reread_due_ = TimePoint::max();
-  TimePoint workers_until_;  // the next run waits for workers until then
   RunId newest_;
   std::uint64_t next_owner_ = 1;
   std::uint64_t changes_seen_ = 0;  // of the registry, when the rates were set

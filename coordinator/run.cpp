@@ -52,24 +52,23 @@ void Run::start(std::vector<TargetRow> targets, TimePoint now) {
     if (auto wanted = scope_.of(run.target)) {
       run.wanted = std::move(wanted->types);
       run.rereads = wanted->look == Look::kReread;
-      for (const auto& stack : run.rereads ? wanted->stacks : std::vector<std::string>{}) {
-        if (!run.only) run.only.emplace();
-        must(s_.store.of_stack(stack, {}, [&](const ManagedView& row) {
-          if (row.target == run.target.name) run.only->insert(row.row);
-        }));
-      }
+      run.stacks = std::move(wanted->stacks);
     }
   }
-  advance(now);
 }
 
-void Run::begin_targets(TimePoint now) {
+void Run::begin_targets(TimePoint now, const IsTaken& is_taken) {
   using enum TargetRun::Phase;
+  waits_for_others_ = false;
   if (std::ranges::none_of(targets_, [](const auto& target) { return target->phase == kWaiting; })) return;
   std::map<Lane, std::size_t> inspecting;
   for (const auto& target : targets_) inspecting[target->lane] += target->phase == kInspecting ? 1 : 0;
   for (auto& target : targets_) {
     if (target->phase != kWaiting || target->outdated) continue;
+    if (is_taken(target->target.id)) {
+      waits_for_others_ = true;
+      continue;
+    }
     const auto slots = s_.registry.slots(target->lane);
     auto& others = inspecting[target->lane];
     if (slots > 0 && others >= slots * kInspectedPerSlot)
@@ -93,6 +92,12 @@ void Run::begin_target(TargetRun& target, TimePoint now) {
     return;
   }
   target.phase = TargetRun::Phase::kInspecting;
+  for (const auto& stack : target.rereads ? target.stacks : std::vector<std::string>{}) {
+    if (!target.only) target.only.emplace();
+    must(s_.store.of_stack(stack, {}, [&](const ManagedView& row) {
+      if (row.target == target.target.name) target.only->insert(row.row);
+    }));
+  }
   JobSpec spec{target.lane,
                {target.target.id, target.target.name, target.target.config},
                {},
@@ -300,9 +305,9 @@ void Run::take(JobOutcome outcome) {
   taking_ = {};
 }
 
-void Run::advance(TimePoint now) {
+void Run::advance(TimePoint now, const IsTaken& is_taken) {
   if (finished_) return;
-  begin_targets(now);
+  begin_targets(now, is_taken);
   for (auto& target : targets_) {
     if (target->phase == TargetRun::Phase::kScanning) advance_target(*target, now);
   }
@@ -464,8 +469,11 @@ std::size_t Run::open_targets() const {
 }
 
 std::string Run::waiting() const {
+  using enum TargetRun::Phase;
+  const auto open = [](const auto& target) { return target->phase != kWaiting && target->phase != kDone; };
+  if (waits_for_others_ && std::ranges::none_of(targets_, open)) return "waiting for the run before it";
   for (const auto& target : targets_) {
-    if (target->phase == TargetRun::Phase::kDone || s_.registry.serves(target->lane, target->manifest_hash)) continue;
+    if (target->phase == kDone || s_.registry.serves(target->lane, target->manifest_hash)) continue;
     return "waiting for a worker of " + target->lane.ns + "/" + target->lane.pool;
   }
   return {};

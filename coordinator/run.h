@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -51,14 +52,16 @@ class Run {
   Run(RunServices services, RunRow row, RunScope scope, std::uint64_t owner);
   ~Run();
 
-  /// Begins with the given targets (those of the scope that are to be discovered).
+  /// Takes in the given targets (those of the scope that are to be discovered); advance() begins with them.
   void start(std::vector<TargetRow> targets, TimePoint now);
   /// Asks for the page after one that came, before take() stores that: the worker makes it meanwhile. False: there is
   /// none to ask for yet.
   bool look_ahead(const JobOutcome& outcome, TimePoint now);
   void take(JobOutcome outcome);
-  /// Submits what there is room for, and ends what can be ended.
-  void advance(TimePoint now);
+  /// Whether a target is still being looked at by another run.
+  using IsTaken = std::function<bool(const TargetId&)>;
+  /// Begins with targets that are free, submits what there is room for, and ends what can be ended.
+  void advance(TimePoint now, const IsTaken& is_taken);
   /// The target is another one from now on, or none: nothing more is taken of what was asked for here.
   void outdate(const TargetId& target);
   /// Ends what is open of such targets.
@@ -69,6 +72,8 @@ class Run {
   [[nodiscard]] bool finished() const { return finished_; }
   /// Whether it has not done with that target yet.
   [[nodiscard]] bool looks_at(const TargetId& target) const;
+  /// Whether some of its targets were taken at the last advance().
+  [[nodiscard]] bool waits_for_others() const { return waits_for_others_; }
   [[nodiscard]] std::size_t open_targets() const;
   /// Of WriteLog, when it began.
   [[nodiscard]] std::uint64_t begun_at() const { return begun_at_; }
@@ -91,7 +96,7 @@ class Run {
 
   void begin_target(TargetRun& target, TimePoint now);
   /// A few inspections at once for each slot.
-  void begin_targets(TimePoint now);
+  void begin_targets(TimePoint now, const IsTaken& is_taken);
   void skip_target(TargetRun& target, std::string_view code, const std::string& why);
   void take_inspection(TargetRun& target, JobResult result);
   bool accept_system(TargetRun& target, const std::string& system);
@@ -206,6 +211,7 @@ class Run {
   std::uint64_t begun_at_ = 0;
   bool finished_ = false;
   bool aborted_ = false;
+  bool waits_for_others_ = false;
   std::vector<std::unique_ptr<TargetRun>> targets_;
   std::unordered_map<JobId, Pending> pending_;
   std::vector<RunProblem> problems_;

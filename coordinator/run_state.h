@@ -21,6 +21,7 @@ struct Run::TargetRun {
   std::vector<std::string> types;   // what the plugin says there is on this target; empty: all of the manifest
   std::vector<std::string> wanted;  // types that were asked for; empty: all
   bool rereads = false;             // known objects are read again, nothing is listed
+  std::vector<std::string> stacks;  // of a reread: only what belongs to these; empty: all
   std::optional<std::unordered_set<RowId>> only;  // of a reread: these rows; none: all
   std::vector<std::unique_ptr<Scan>> scans;       // parents before children
   std::unordered_set<RowId> left;                 // rows that left the list in this run

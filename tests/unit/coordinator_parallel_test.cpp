@@ -22,17 +22,59 @@ TEST_CASE_METHOD(RunsFixture, "a run waits for no target that it has nothing to 
   CHECK(api("status")["runs"]["active"] == slow["run"]);
 
   const auto next = api("discover", {{"targets", {"t"}}});  // it is being looked at
-  const auto joined = api("discover", {{"targets", {"u"}}});
+  const auto again = api("discover", {{"targets", {"u"}}});
+  const auto joined = api("discover", {{"targets", {"t"}}});
   advance(Millis(200));
   CHECK(next["merged"] == false);
   CHECK(joined["run"] == next["run"]);
   CHECK(joined["merged"] == true);
+  CHECK(run(next["run"])["state"] == "queued");
   CHECK(run(next["run"])["waiting"] == "waiting for the run before it");
+  CHECK(again["merged"] == false);
+  CHECK(run(again["run"])["state"] == "complete");
   let_go();
   finish_runs();
   CHECK(run(slow["run"])["state"] == "complete");
   CHECK(run(next["run"])["state"] == "complete");
-  CHECK(run(next["run"])["scans"].size() == 4);
+  CHECK(run(next["run"])["scans"].size() == 2);
+}
+
+TEST_CASE_METHOD(RunsFixture, "a run begins with the targets that are free, and has the others wait") {
+  add_target("u");
+  config.discovery_interval = Millis(10'000);
+  start_discovered();
+  hold_lists("t");
+  const auto slow = api("discover", {{"targets", {"t"}}});
+  advance(Millis(200));
+  const auto all = api("discover");
+  CHECK(all["merged"] == false);
+  advance(Millis(200));
+  CHECK(run(all["run"])["state"] == "running");
+  CHECK(run(all["run"])["waiting"] == "waiting for the run before it");
+  CHECK(run(all["run"])["scans"].size() == 2);
+
+  // Another one would have t wait a second time: it is queued, and takes in what cannot begin either.
+  const auto more = api("discover");
+  advance(Millis(200));
+  CHECK(more["merged"] == false);
+  CHECK(run(more["run"])["state"] == "queued");
+  CHECK(api("discover", {{"targets", {"t"}}}) == Json{{"run", more["run"]}, {"merged", true}});
+  const auto quick = api("discover", {{"targets", {"u"}}});
+  CHECK(quick["merged"] == false);
+  workers.at(0)->jobs.clear();
+  advance(Millis(60'000));
+  CHECK(run(quick["run"])["state"] == "complete");
+  CHECK(asked_of<InspectJob>("u") >= 5);  // it has its intervals all the while
+  CHECK(asked_of<InspectJob>("t") == 0);
+  CHECK(runs_in("running") == 2);
+  CHECK(runs_in("queued") == 1);
+
+  workers.at(0)->release();  // t is asked for more, and the run goes on
+  workers.at(0)->on_job = nullptr;
+  finish_runs();
+  for (const auto& each : {slow, all, more}) CHECK(run(each["run"])["state"] == "complete");
+  CHECK(run(all["run"])["scans"].size() == 4);
+  CHECK(asked_of<InspectJob>("t") == 2);  // of `all` and of `more`
 }
 
 TEST_CASE_METHOD(RunsFixture, "a run waits for a target no longer than until that has been looked at") {
