@@ -344,6 +344,8 @@ TEST_CASE("tags that are looked for count as well") {
     list += std::string(i == 0 ? "" : ",") + R"({"Key":"none"})";
     object += std::string(i == 0 ? "" : ",") + "\"x" + std::to_string(i) + "\":1";
   }
+  list += R"(,{"Key":"k9999"})";  // there, but too late to count
+  object += R"(,"k9999":1)";
   const auto set = FilterSet::compile({exclude({TagMatch{keys, ""}})});
   for (const auto& tags : {"[" + list + "]", "{" + object + "}"}) {
     const auto kept = set.value().judge("PG::Table", R"({"Tags":)" + tags + "}");
