@@ -330,6 +330,18 @@ TEST_CASE("heartbeats name running jobs and free slots") {
   CHECK_FALSE(beat.draining);
 }
 
+TEST_CASE("a worker that was stopped for a while does not make up for the heartbeats that it left out") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.advance(Millis{1000});
+  worker.stall(Millis{20'000});
+  worker.heard().clear();
+  for (int i = 0; i < 5; ++i) worker.turn();
+  CHECK(worker.heartbeats().size() == 2);  // that it is there, and as always
+  CHECK(worker.core().next_due() > worker.now());
+}
+
 TEST_CASE("a drain answers busy, finishes its own jobs, says so and leaves") {
   const ThingsPlugin plugin;
   WorkerHarness worker(plugin);
@@ -401,6 +413,36 @@ TEST_CASE("a drain with a limit stops what still runs and answers for it") {
   CHECK(worker.core().state() == State::kDrained);
   CHECK(worker.failed("ignores").code == Errc::kServiceUnavailable);
   CHECK(worker.core().runs_plugin_code());
+}
+
+TEST_CASE("of several limits of a drain the earliest counts") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("ignores"));
+  worker.core().drain(worker.now(), Millis{10'000});
+  worker.advance(Millis{5000});
+  worker.core().drain(worker.now(), Millis{10'000});
+  worker.advance(Millis{4999});
+  CHECK(worker.core().state() == State::kDraining);
+  worker.advance(Millis{1});
+  CHECK(worker.core().state() == State::kDrained);
+}
+
+TEST_CASE("a drain that gives up its jobs answers none of them twice") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin, 2);
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("stuck"));
+  worker.control(Cancel{{JobId("job-stuck"), Token("stuck")}});
+  worker.advance(Millis{10'000});
+  REQUIRE(worker.failed("stuck").code == Errc::kTimeout);
+  worker.send_to_pool(worker.job("ignores"));
+  worker.core().drain(worker.now(), Millis{5000});
+  worker.advance(Millis{5000});
+  REQUIRE(worker.core().state() == State::kDrained);
+  CHECK(worker.count<JobResult>("stuck") == 1);
+  CHECK(worker.failed("ignores").code == Errc::kServiceUnavailable);
 }
 
 TEST_CASE("a drain without a limit does not wait for a slot that is stuck") {
