@@ -570,6 +570,22 @@ TEST_CASE("a worker that is rejected for good cleans up, too") {
   CHECK(worker.core().state() == State::kRejected);
 }
 
+TEST_CASE("a change that was not begun keeps no worker from cleaning up") {
+  LivelyPlugin plugin;
+  plugin.cleans_up();
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.send_to_pool(worker.job("a", CreateJob{"key", {}, {}}));
+  REQUIRE(worker.count<Accepted>("a") == 1);
+  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
+  worker.advance(Millis{251});
+  worker.reject({.code = "PROTOCOL", .message = "speak version 2", .final = true});
+  REQUIRE(worker.core().state() == State::kCleaning);
+  worker.run_life();
+  CHECK(plugin.cleaned == 1);
+  CHECK(worker.core().state() == State::kRejected);
+}
+
 TEST_CASE("no job is taken for a function of the plugin's life") {
   LivelyPlugin plugin;
   plugin.checks_health();
