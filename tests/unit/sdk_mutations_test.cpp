@@ -250,6 +250,9 @@ TEST_CASE("a worker that is killed has its results sent by the next one") {
   WorkerHarness worker(plugin, 4, {}, std::make_shared<MemoryJournal>(disk));
   worker.start();
   worker.advance(Millis{900});
+  worker.worker_bus().disconnect();
+  worker.worker_bus().reconnect();
+  worker.turn();
   CHECK(worker.resent().empty());  // nobody is there to take it
   worker.accept();
   REQUIRE(worker.resent().size() == 1);
@@ -304,6 +307,20 @@ TEST_CASE("results that come back in numbers are sent a few at a time") {
   CHECK(worker.resent().size() == 16);
   worker.advance(Millis{1000});
   CHECK(worker.resent().size() == 100);
+}
+
+TEST_CASE("a worker takes over no more results than it may keep, however often it looks") {
+  ChangingPlugin plugin;
+  const auto disk = std::make_shared<MemoryDisk>();
+  for (int i = 0; i < 1010; ++i) {
+    const Token token("t" + std::to_string(i));
+    disk->files[token] = {
+        nullptr, encode(JobReply{FleetId("fleet"), JobId("j"), token, WorkerId("w0"), 1, 1, JobResult(not_found())})};
+  }
+  WorkerHarness worker(plugin, 2, {}, std::make_shared<MemoryJournal>(disk));
+  worker.start();
+  worker.advance(Millis{61'000});
+  CHECK(std::ranges::count(disk->files, nullptr, [](const auto& file) { return file.second.owner; }) == 10);
 }
 
 TEST_CASE("a worker that cannot keep results refuses changes before anything is done, and reads on") {
