@@ -89,6 +89,37 @@ TEST_CASE("what a change was given leaves its worker with no word of the plugin'
   for (const auto& message : worker.heard()) CHECK(message.data.find("c4nary") == std::string::npos);
 }
 
+TEST_CASE("the secrets of a change are remembered for a minute, also where another has others") {
+  const Canary secret;
+  ChangingPlugin plugin;
+  std::vector<std::string> kept;
+  plugin.answer = [&](JobContext&) -> Result<Mutation> {
+    kept.push_back(plugin.created.properties.at("password").get<std::string>());
+    return conflict("no");
+  };
+  plugin.health([&](Context&) -> Result<void> {
+    if (kept.empty()) return {};
+    return unavailable(kept.front());
+  });
+  WorkerHarness worker(plugin, 2, secret.policy);
+  worker.start_accepted();
+  worker.run_life();
+  begin(worker, "a", CreateJob{"key", secret.document, {}});
+  worker.run_one();
+  for (int i = 0; i < 5; ++i) {
+    worker.advance(Millis{10'000});
+    worker.run_life();
+  }
+  ::setenv("TH_SECRET", "c4nary-other", 1);
+  begin(worker, "b", CreateJob{"key", secret.document, {}});
+  worker.run_one();
+  REQUIRE(kept == std::vector<std::string>{Canary::kValue, "c4nary-other"});
+  worker.advance(Millis{10'000});
+  worker.run_life();
+  worker.advance(Millis{1000});
+  CHECK(worker.heartbeats().back().health == "***");
+}
+
 TEST_CASE("the secrets of the last 256 changes are remembered, and no more than these") {
   const Canary secret;
   ChangingPlugin plugin;
