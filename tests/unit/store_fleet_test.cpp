@@ -123,6 +123,7 @@ TEST_CASE_METHOD(StoreFixture, "counts come by target and type, in the order of 
   const auto stale = insert(tables, "x");
   insert(tables, "y");
   store().leave(insert(tables, "z"), ResourceState::kFiltered, "filtered", at(1)).value();
+  store().leave(insert(tables, "gone"), ResourceState::kMissing, "vanished", at(1)).value();
   store().set_stale(stale, true).value();
   const auto counts = store().counts().value();
   REQUIRE(counts.size() == 3);
