@@ -463,9 +463,11 @@ TEST_CASE_METHOD(StoreFixture, "a query's text is looked for in labels and nativ
   insert(tables, "Orders_2024");
   insert(tables, "grüße");
   insert(tables, "100%");
+  insert(tables, "az");
   store().insert({.scan = tables, .native_id = "x", .label = "Nice Label", .properties = "{}", .at = at(0)}).value();
   CHECK(query({.text = "orders"}).size() == 1);
   CHECK(query({.text = "ORDERS_2"}).size() == 1);
+  CHECK(query({.text = "AZ"}).size() == 1);
   CHECK(query({.text = "ordersx2"}).empty());  // no wildcards
   CHECK(query({.text = "grüß"}).size() == 1);
   CHECK(query({.text = "%"}).size() == 1);
