@@ -127,6 +127,15 @@ TEST_CASE_METHOD(StoreFixture, "so is that of what leaves and comes back again a
   CHECK(store().properties_at(row, at(1201)).value() == with(600));
 }
 
+TEST_CASE_METHOD(StoreFixture, "and that of what gets another name again and again") {
+  const auto row = insert(tables, "a", with(0), 0);
+  for (int n = 1; n <= 1100; ++n) store().rename(row, "a" + std::to_string(n), "a", 0, at(n)).value();
+  const auto history = store().history(row).value();
+  CHECK(history.size() <= 1000);
+  CHECK(history.size() > 960);
+  CHECK(history.back().was == "a1099");
+}
+
 TEST_CASE_METHOD(StoreFixture, "a patch that does not fit is an error, not a wrong answer") {
   const auto row = insert(tables, "a", with(0), 0);
   change(row, with(1), R"([{"op":"replace","path":"/absent","value":1}])", 1);
