@@ -244,8 +244,25 @@ TEST_CASE_METHOD(OvertakenFixture, "a command that waited is refused where anoth
   SECTION("what is left out on purpose may change") {
     hold({box("a", {{"size", 1}}), box("b", {{"size", 2}})});
     auto request = stack({box("a", {{"size", 3}}), box("b", {{"size", 1}})});
-    request["only"] = {"a"};
+    SECTION("by the names of the others") {
+      request["only"] = {"a"};
+    }
+    SECTION("by its name") {
+      request["exclude"] = {"b"};
+    }
     second(request, "");
+  }
+  SECTION("it goes") {
+    hold({box("a", {{"size", 1}})});
+    second(stack({box("a", {{"size", 3}}), box("b", {{"size", 1}})}), "shop/b");
+  }
+  SECTION("what it changes of other stacks is theirs") {
+    auto both = stack({box("a", {{"size", 1}}), box("b", {{"size", 1}})});
+    both["stacks"].push_back({{"stack", "store"}, {"resources", {box("c")}}});
+    worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+    first = begin(both);
+    advance(Millis(1000));
+    second(stack({box("a", {{"size", 3}}), box("b", {{"size", 1}})}), "");
   }
   SECTION("what had been changed when it was planned is as it is") {
     hold({box("a", {{"size", 2}}), box("b", {{"size", 2}})}, "a");
