@@ -260,6 +260,26 @@ TEST_CASE_METHOD(CommandsFixture, "what is added to a draft that is not there is
   CHECK(count() == 0);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a draft is applied once") {
+  start_discovered();
+  const Json draft{{"draft", plan(stack({box("a")}))["draft"]}};
+  REQUIRE(apply(draft)["state"] == "complete");
+  CHECK(api("apply", draft).value("/error/code"_json_pointer, "") == "NOT_FOUND");
+  CHECK(api("commands")["items"].size() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "the newest command stands first, also where the clock was set back before a restart") {
+  start_discovered();
+  const auto first = begin(stack({box("a")}, "patch"));
+  REQUIRE(end_of(first)["state"] == "complete");
+  clock.set_wall(clock.wall() - std::chrono::hours(1));
+  restart();
+  const auto second = begin(stack({box("b")}, "patch"));
+  CHECK(second > first);
+  CHECK(api("commands")["items"].at(0)["command"] == second);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "of too many drafts the one that was left alone longest goes") {
   start_discovered();
   std::vector<std::string> drafts;
