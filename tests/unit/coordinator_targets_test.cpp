@@ -454,6 +454,55 @@ TEST_CASE_METHOD(TargetsFixture, "a target does not get the name of one that was
   CHECK_THAT(mistakes[0]["message"].get<std::string>(), Contains("take another name"));
 }
 
+TEST_CASE_METHOD(TargetsFixture,
+                 "what is destroyed goes under the name that it has, whatever its file calls it by now") {
+  start_discovered();
+  auto request = file();
+  REQUIRE(apply(request)["state"] == "complete");
+  request["targets"][0]["name"] = "other";
+  request["targets"][0]["renamed_from"] = "new";
+  request["stacks"][0]["resources"][0]["target"] = "other";
+  request["mode"] = "destroy";
+  const auto planned = plan(request);
+  CHECK(planned["targets"].empty());
+  CHECK(planned["steps"].at(0)["target"] == "new");
+  CHECK(apply(request)["state"] == "complete");
+  CHECK(target_state() == "removed");
+  CHECK_FALSE(store->target("other").value());
+}
+
+TEST_CASE_METHOD(TargetsFixture, "targets stay where not all that was declared could be destroyed") {
+  start_discovered();
+  auto request = file();
+  auto empty = request["targets"][0];
+  empty["name"] = "empty";
+  request["targets"].push_back(empty);
+  REQUIRE(apply(request)["state"] == "complete");
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kInvalidRequest, "no", {}, 0});
+  };
+  request["mode"] = "destroy";
+  REQUIRE(apply(request)["state"] == "failed");
+  CHECK(target_state() == "there");
+  CHECK(store->target("empty").value().value().state == TargetState::kActive);
+}
+
+TEST_CASE_METHOD(TargetsFixture, "a target without anything on it is another one without a word of the user") {
+  start_discovered();
+  auto request = file();
+  request["stacks"][0]["resources"] = Json::array();
+  static_cast<void>(api("apply", request));
+  finish_runs();
+  request["targets"][0]["config"] = config_of("elsewhere");
+  const auto changes = plan(request)["targets"];
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0]["action"] == "update");
+  CHECK(changes[0]["reason"] == "");
+  static_cast<void>(api("apply", request));
+  finish_runs();
+  CHECK(store->target("new").value().value().state == TargetState::kActive);
+}
+
 TEST_CASE_METHOD(TargetsFixture, "a plan of targets that others have declared since is not carried out unseen") {
   start_discovered();
   auto request = file();
