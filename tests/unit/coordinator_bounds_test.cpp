@@ -2,7 +2,11 @@
 #include <algorithm>
 #include <functional>
 
+#include <spdlog/logger.h>
+
+#include "coordinator/commands.h"
 #include "coordinator/late_parts.h"
+#include "coordinator/sqlite_store.h"
 #include "support/commands_fixture.h"
 #include "support/failing_store.h"
 
@@ -20,7 +24,61 @@ Job nobodys(Store& store, const std::string& token) {
   return job;
 }
 
+/// Commands without a coordinator around them: what is declared to them may be said to have any size.
+struct DraftsWorld {
+  FakeClock clock;
+  SeededRandom random{1};
+  Config config;
+  const Subjects subjects{"muster"};
+  std::unique_ptr<Store> store = open_sqlite_store(":memory:", clock, random).value();
+  spdlog::logger log{"test"};
+  Registry registry;
+  Limiter limiter;
+  EventLog events{*store, clock};
+  Dispatcher dispatcher{config, subjects, store->fleet(), CoordinatorId("c1"), registry, limiter, random};
+  WriteLog writes;
+  Drift drift{*store, registry, events};
+  CompiledQueries queries;
+  Discovery discovery{{config, *store, registry, dispatcher, limiter, events, writes, drift, queries, clock, log},
+                      random};
+  Commands commands{
+      {config, *store, registry, dispatcher, events, writes, drift, queries, clock, log}, discovery, random};
+
+  Result<Draft*> declare(std::size_t mebibytes, const std::string& id = {}) {
+    return commands.declare(id, {}, {}, mebibytes << 20U, clock.now());
+  }
+};
+
 }  // namespace
+
+TEST_CASE_METHOD(DraftsWorld, "drafts together hold 512 MiB, and one that goes makes room for others") {
+  const auto first = declare(300).value()->id;
+  CHECK(declare(213).error().code == Errc::kTooLarge);
+  CHECK(declare(213, first).error().code == Errc::kTooLarge);
+  REQUIRE(declare(212, first));
+  CHECK(declare(1).error().code == Errc::kTooLarge);
+  SECTION("by hand") {
+    commands.discard(first);
+  }
+  SECTION("when it was left alone for too long") {
+    Effects effects;
+    clock.advance(Millis(15 * 60'000));
+    commands.tick(clock.now(), effects);
+    CHECK(commands.draft(first, clock.now()).error().code == Errc::kNotFound);
+  }
+  CHECK(declare(512));
+}
+
+TEST_CASE_METHOD(CommandsFixture, "some hundred commands may wait, and no more") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  begin(stack({box("a")}));
+  for (int i = 1; i <= 256; ++i) begin(stack({box("a", {{"size", i}})}));
+  const auto refused = api("apply", stack({box("a", {{"size", 257}})}))["error"];
+  CHECK(refused["code"] == "TOO_LARGE");
+  CHECK(refused["message"] == "256 commands wait already");
+  CHECK(api("commands", {{"limit", 1000}})["items"].size() == 257);
+}
 
 TEST_CASE_METHOD(CommandsFixture, "events are dropped when they take more room than they may") {
   config.limits.event_bytes = 2000;
