@@ -254,6 +254,17 @@ TEST_CASE_METHOD(CommandsFixture, "what a command has made is not missing while 
   CHECK(state_of("NS::Box", "made-1") == (shows ? "present" : "missing"));
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what was made long before the clock was set back has not just been made") {
+  manifest.types[0].settle = Millis(20'000);
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  advance(Millis(30'000));
+  clock.set_wall(clock.wall() - std::chrono::hours(1));
+  system.things.clear();
+  discover();
+  CHECK(state_of("NS::Box", "made-1") == "missing");
+}
+
 TEST_CASE_METHOD(CommandsFixture,
                  "what a command finds there again is told as discovered, as it was told as vanished") {
   start_discovered();
