@@ -84,6 +84,37 @@ TEST_CASE_METHOD(TargetsFixture, "a target is looked at as often as before when 
   CHECK(looks() - before == (request["targets"][0]["interval_ms"] == 2'000 ? 10 : 2));
 }
 
+TEST_CASE_METHOD(TargetsFixture, "a file that is applied again and again keeps nobody from looking at its targets") {
+  start_discovered();
+  auto request = file();
+  request["targets"][0]["interval_ms"] = 10'000;
+  REQUIRE(apply(request)["state"] == "complete");
+  finish_runs();
+  const auto before = looks();
+  for (int i = 0; i < 10; ++i) {
+    request["stacks"][0]["resources"][0]["properties"]["size"] = i;
+    REQUIRE(apply(request)["state"] == "complete");
+    advance(Millis(6000));
+  }
+  CHECK(looks() - before >= 5);
+}
+
+TEST_CASE_METHOD(TargetsFixture, "a target that has got another name is looked at under that alone") {
+  start_discovered();
+  auto request = file();
+  request["targets"][0]["interval_ms"] = 10'000;
+  REQUIRE(apply(request)["state"] == "complete");
+  advance(Millis(5000));
+  request["targets"][0]["name"] = "other";
+  request["targets"][0]["renamed_from"] = "new";
+  request["stacks"][0]["resources"][0]["target"] = "other";
+  static_cast<void>(api("apply", request));
+  finish_runs();
+  const auto runs = store->runs({}, 100).value().size();
+  advance(Millis(29'000));
+  CHECK(store->runs({}, 100).value().size() - runs == 2);
+}
+
 TEST_CASE_METHOD(TargetsFixture, "for a target that has left nothing is run when it would have been due") {
   system.add("NS::Box", {.id = "wild"});  // which nobody manages there
   start_discovered();
