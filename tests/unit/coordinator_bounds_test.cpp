@@ -69,6 +69,16 @@ TEST_CASE_METHOD(DraftsWorld, "drafts together hold 512 MiB, and one that goes m
   CHECK(declare(512));
 }
 
+TEST_CASE_METHOD(DraftsWorld, "events that nobody takes are kept in memory up to 16 MiB, and read from then on") {
+  const auto data = '"' + std::string(50'000, 'x') + '"';
+  for (int i = 0; i < 330; ++i) events.emit("NS", "something", "x", data);
+  CHECK(events.after(0).size() == 330);
+  for (int i = 0; i < 330; ++i) events.emit("NS", "something", "x", data);
+  const auto& read = events.after(0);
+  CHECK(read.size() == 256);
+  CHECK(read.front().sequence == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "some hundred commands may wait, and no more") {
   start_discovered();
   worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
