@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kMaxPartBytes = 256ULL << 20;  // of all replies that are being put together
+constexpr std::size_t kMaxReplyPartBytes = 256ULL << 20;  // of all replies that are being put together
 
 /// Whether it is the outcome of a change, which counts whoever brings it: a worker that was started again has another
 /// id.
@@ -147,7 +147,7 @@ bool Dispatcher::make_part_room(const std::string& ns, std::size_t bytes) {
     return std::accumulate(part_bytes_.begin(), part_bytes_.end(), std::size_t{0},
                            [](std::size_t sum, const auto& entry) { return sum + entry.second; });
   };
-  while (held() + bytes > kMaxPartBytes) {
+  while (held() + bytes > kMaxReplyPartBytes) {
     const auto most = std::ranges::max_element(part_bytes_, {}, [](const auto& entry) { return entry.second; });
     if (most == part_bytes_.end() || most->first == ns) return false;
     Record* largest = nullptr;
