@@ -27,9 +27,9 @@ Result<void> SqliteStore::refusal(RowId row) const {
   return Error{.code = Errc::kNotFound, .message = "no listed resource in row " + std::to_string(row)};
 }
 
-/// The row that has the native id already takes what was found: back in the list if it had left, changed if it differs.
+/// The row that has the native id already takes what was found: there again if it had gone, changed if it differs.
 Result<Inserted> SqliteStore::adopt(const Found& found, const NewResource& resource) {
-  const bool left = found.state >= ResourceState::kVanished;
+  const bool had_gone = found.state >= ResourceState::kMissing;
   const HashBytes content(resource.content);
   JsonText patch = "[]";
   {
@@ -37,8 +37,8 @@ Result<Inserted> SqliteStore::adopt(const Found& found, const NewResource& resou
     if (rows.next() && rows.text(1) != content.blob().bytes) patch = patch_between(rows.text(0), resource.properties);
     if (auto done = rows.result(); !done) return done.error();
   }
-  if (left || patch != "[]") {
-    record(found.row, left ? "discovered" : "changed", patch, resource.at, kAfterAll);
+  if (had_gone || patch != "[]") {
+    record(found.row, had_gone ? "discovered" : "changed", patch, resource.at, kAfterAll);
     write(sql::change_resource, found.row, resource.at, content.blob(), resource.uid, resource.label,
           resource.properties);
   }

@@ -256,6 +256,15 @@ TEST_CASE_METHOD(StoreFixture, "a missing row stays listed, and is told so once"
   CHECK(query().empty());
 }
 
+TEST_CASE_METHOD(StoreFixture, "what is made anew where one is missing is as old as that, and not as the missing one") {
+  const auto row = insert(tables, "a");
+  store().leave(row, ResourceState::kMissing, "missing", at(1)).value();
+  CHECK(insert(tables, "a", "{}", 5) == row);
+  CHECK(one(row).state == ResourceState::kPresent);
+  CHECK(one(row).changed_at == at(5));
+  CHECK(store().history(row).value().back().cause == "discovered");
+}
+
 TEST_CASE_METHOD(StoreFixture, "what left does not leave again and is not changed") {
   const auto row = insert(tables, "a");
   store().leave(row, ResourceState::kVanished, "vanished", at(1)).value();
