@@ -90,6 +90,7 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
     states_[operation.step] = State::kRunning;
     auto& work = *running_.emplace(operation.step, std::make_unique<Work>(step, operation)).first->second;
     work.deadline = now + kOperationDeadline;
+    work.told_at = now;  // how long ago it was is not kept
     const auto phase = work.phase();
     const bool changing = phase == Phase::kCreating || phase == Phase::kUpdating || phase == Phase::kDeleting;
     if (changing && !operation.job.empty()) {

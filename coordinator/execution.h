@@ -165,6 +165,17 @@ class Execution {
   void leave(const Work& work, const ResourceRecord& row, std::string_view reason, std::string_view event);
   void leave_contents(const Work& work, RowId row);
 
+  // execution_settling.cpp: what is not found
+  /// Of the step's object, and of what else a change needs: how much longer NOT_FOUND proves nothing.
+  [[nodiscard]] Millis time_to_show(const Work& work, TimePoint now) const;
+  [[nodiscard]] Millis needs_time_to_show(const Work& work) const;
+  [[nodiscard]] Millis row_time_to_show(const Work& work, std::string_view type, ResourceState state,
+                                        WallTime changed_at) const;
+  /// NOT_FOUND counts for nothing for so long: asks once more, in a while. False: the time is over, and it counts.
+  bool ask_until_settled(Work& work, Phase phase, Millis left, TimePoint now);
+  void take_nothing_there(Work& work, TimePoint now);
+  void gone(Work& work);
+
   // execution_outcomes.cpp: what answers mean
   void take_reading(Work& work, const ReadItem& answer, TimePoint now);
   void take_change(Work& work, JobResult result, bool uncertain, TimePoint now);
@@ -184,7 +195,6 @@ class Execution {
   void succeeded(Work& work, const MutationResult& result, TimePoint now);
   void created(Work& work, const Item& item, TimePoint now);
   void updated(Work& work, const Item& item, TimePoint now);
-  void gone(Work& work);
   [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);
   static Error unconfirmed(const Work& work, const Error& why);
   void converge(Work& work, const nlohmann::json& there, TimePoint now);

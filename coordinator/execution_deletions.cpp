@@ -127,6 +127,11 @@ void Execution::take_emptying(Work& work, JobResult result, TimePoint now) {
     const Error why{Errc::kConflict, it_lies_in + "is being deleted still: apply again", done->retry_after, 0};
     return again(work, Phase::kEmptying, why, now);
   }
+  const bool gone = error != nullptr;
+  if (gone &&
+      ask_until_settled(work, Phase::kEmptying, row_time_to_show(work, row.type, row.state, row.changed_at), now)) {
+    return;
+  }
   leave_contents(work, row.row);
   leave(work, row, "parent", "resource.vanished");  // as what goes with it by itself: it is made anew by its own step
   work.contents.pop_back();

@@ -21,13 +21,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kConvergeReads = 6;  // 250 ms, 500 ms, ...: 8 s until a change must show
-constexpr Millis kFirstPause{250};
 constexpr Millis kMaxPause{10'000};
 constexpr Millis kFirstPoll{200};
-
-Millis pause_after(int times, Millis first) {
-  return std::min(kMaxPause, Millis(first.count() << std::min(times, 16)));
-}
 
 /// Pointers of a patch.
 std::vector<std::string> paths_of(const Json& patch) {
@@ -46,6 +41,10 @@ Json parsed(std::string_view properties) {
 }
 
 }  // namespace
+
+Millis pause_after(int times, Millis first) {
+  return std::min(kMaxPause, Millis(first.count() << std::min(times, 16)));
+}
 
 JsonObject Execution::identity(const ResourceRecord& row) const {
   JsonObject data;
@@ -81,6 +80,7 @@ void Execution::take_change(Work& work, JobResult result, bool uncertain, TimePo
     if (!done->native_id.empty()) work.op.native_id = done->native_id;
     work.op.request_id = done->request_id;
     work.op.uncertain = true;
+    work.told_at = now;
     if (row_.cancel == Cancelled::kForced) return stop(work, now);
     if (now >= work.deadline) return fail(work, {Errc::kTimeout, "it is in progress still after an hour", {}, 0});
     go_on(work, Phase::kPolling, now,
@@ -97,7 +97,10 @@ void Execution::take_change(Work& work, JobResult result, bool uncertain, TimePo
 }
 
 void Execution::take_poll_failure(Work& work, const Error& error, TimePoint now) {
-  if (work.change() == Work::Change::kDelete && error.code == Errc::kNotFound) return deleted(work, now);
+  if (error.code == Errc::kNotFound) {
+    if (ask_until_settled(work, Phase::kPolling, time_to_show(work, now), now)) return;
+    if (work.change() == Work::Change::kDelete) return deleted(work, now);
+  }
   const bool knows = error_traits(error.code).applied == Applied::kNotApplied && error.code != Errc::kNotFound;
   if (error.code == Errc::kThrottling) {
     if (row_.cancel == Cancelled::kForced) return stop(work, now);
@@ -120,7 +123,7 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
   const auto change = work.change();
   const bool create = change == Work::Change::kCreate;
   const bool unknown = work.op.uncertain;
-  if (error.code == Errc::kNotFound && change == Work::Change::kDelete) return deleted(work, now);
+  if (error.code == Errc::kNotFound && !create) return take_nothing_there(work, now);
   if (error.code == Errc::kCancelled && row_.cancel == Cancelled::kForced && !unknown) {
     return end(work.op.step, State::kCancelled, "CANCELLED", "cancelled");
   }
@@ -137,10 +140,12 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
       work.search = {};
       return go_on(work, Phase::kFinding, now);  // what is there of it tells how the uncertain attempt went
     }
+    if (error.code == Errc::kNotFound && ask_until_settled(work, Phase::kCreating, needs_time_to_show(work), now)) {
+      return;  // what it is to lie in, or refers to, does not show yet
+    }
     if (!unknown) return fail(work, error);
     return again(work, Phase::kCreating, error, now);  // the same key makes no second object
   }
-  if (error.code == Errc::kNotFound) return gone(work);
   // What lies in it is to go however the attempt went of which nothing was heard.
   const bool refuses = error.code == Errc::kConflict && change == Work::Change::kDelete;
   if (refuses && begin_emptying(work, now)) return;
@@ -159,27 +164,13 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
   fail(work, error);
 }
 
-/// An update finds nothing to update.
-void Execution::gone(Work& work) {
-  end_write(work);
-  s_.writes.note(work.scan, work.op.native_id);
-  const auto row = must(s_.store.one(work.step.row));
-  const bool listed = row && (row->state == ResourceState::kPresent || row->state == ResourceState::kStale);
-  if (listed) {
-    must(s_.store.leave(row->row, row->managed ? ResourceState::kMissing : ResourceState::kVanished, "vanished",
-                        s_.clock.wall()));
-    if (row->managed) s_.drift.gone(*row);
-    s_.events.emit(work.target.ns, "resource.vanished", row->id.value,
-                   identity(*row).text("reason", "not found").take());
-  }
-  work.op.uncertain = false;  // what was changed, if it was, is gone with it
-  fail(work, {Errc::kNotFound, "it is gone: apply again, and it is made anew", {}, 0});
-}
-
 void Execution::take_reading(Work& work, const ReadItem& answer, TimePoint now) {
   if (take_new_id(work)) return go_on(work, Phase::kReading, now);
   const bool deletes = work.change() == Work::Change::kDelete;
-  if (is_code(answer, Errc::kNotFound)) return deletes ? deleted(work, now) : gone(work);
+  if (is_code(answer, Errc::kNotFound)) {
+    if (ask_until_settled(work, Phase::kReading, time_to_show(work, now), now)) return;
+    return deletes ? deleted(work, now) : gone(work);
+  }
   if (const auto* error = std::get_if<Error>(&answer)) {
     if (row_.cancel == Cancelled::kForced && error->code == Errc::kCancelled) return stop(work, now);
     if (error_traits(error->code).retry == Retry::kNever) return fail(work, *error);
@@ -277,6 +268,10 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
     if (enough && work.told && !work.told->properties.empty()) return created(work, Item(*work.told), now);
     return again(work, Phase::kSettling, *error, now);
   }
+  const bool waits_as_told = change == Work::Change::kCreate && work.told;
+  if (error != nullptr && !waits_as_told && ask_until_settled(work, Phase::kSettling, time_to_show(work, now), now)) {
+    return;
+  }
   if (change == Work::Change::kDelete) {
     const auto* item = std::get_if<Item>(&answer);
     const bool another = item != nullptr && !work.uid.empty() && !item->uid.empty() && item->uid != work.uid;
@@ -310,7 +305,11 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
 
 void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
   if (!work.op.native_id.empty()) return go_on(work, Phase::kSettling, now);  // it has been told meanwhile
-  if (const auto* error = std::get_if<Error>(&result)) return again(work, Phase::kFinding, *error, now);
+  if (const auto* error = std::get_if<Error>(&result)) {
+    const auto left = error->code == Errc::kNotFound ? needs_time_to_show(work) : Millis{0};
+    if (!ask_until_settled(work, Phase::kFinding, left, now)) again(work, Phase::kFinding, *error, now);
+    return;
+  }
   auto& search = work.search;
   const auto note = [&](const Error& error) {
     if (error_traits(error.code).retry != Retry::kNever) search.hidden = error;  // it may be the object
@@ -520,6 +519,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
 void Execution::updated(Work& work, const Item& item, TimePoint now) {
   const auto& step = work.step;
   end_write(work);
+  work.reads = 0;
   work.op.uncertain = true;  // until it is seen
   if (!observe(work, step.row, item, "updated", "resource.updated")) return;
   work.op.uncertain = false;

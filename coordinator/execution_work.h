@@ -71,6 +71,7 @@ struct Execution::Work {
     op.uncertain = false;
     op.native_id = create_first ? step.native_id : std::string();
     tries = reads = polls = 0;
+    told_at = TimePoint::min();
     precondition = {};
   }
 
@@ -105,8 +106,8 @@ struct Execution::Work {
   std::vector<RowId> contents;  // kEmptying: what is to go first, the innermost at the end
   bool emptied = false;         // that has been done
   std::optional<UpdateJob> update;
-  std::optional<Item> told;  // what a change was answered with that is to be seen yet
-  TimePoint told_at;
+  std::optional<Item> told;              // what a change was answered with that is to be seen yet
+  TimePoint told_at = TimePoint::min();  // when there was a sign last of what is being made
   /// kFinding: a look for what may have been made.
   struct Search {
     std::string page_token;                 // where the listing stands
@@ -116,6 +117,10 @@ struct Execution::Work {
     std::optional<Error> hidden{};          // why something could not be seen for the time being
   } search;
 };
+
+inline constexpr Millis kFirstPause{250};
+/// Before what was asked for so often is asked for once more.
+Millis pause_after(int times, Millis first);
 
 /// What has the step's name in its stack, and is of another type or on another target, gives it up: for those that
 /// refer to it a name is one thing, also where nothing is deleted. Until it is, it stays the stack's, as what was

@@ -7,6 +7,7 @@
 #include "coordinator/json_forms.h"
 #include "coordinator/must.h"
 #include "coordinator/run_state.h"
+#include "coordinator/settling.h"
 #include "schema/mutation.h"
 
 namespace muster {
@@ -259,9 +260,8 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
   const bool another =
       there != nullptr && record && !record->uid.empty() && !there->uid.empty() && there->uid != record->uid;
   if (is_gone(answer) || another || unlisted) {
-    // NOT_FOUND proves nothing. Where the clock was set back the change lies ahead, and has not just been made.
     const bool settling = !another && record && record->managed &&
-                          std::chrono::abs(s_.clock.wall() - record->changed_at) < scan.type->settle;
+                          settles_for(record->changed_at, scan.type->settle, s_.clock.wall()) > Millis{0};
     if (settling || s_.writes.outdates(position_, scan.row.id, id)) {
       entry->seen = true;
       return;
