@@ -20,6 +20,7 @@ Fleet::Fault Fleet::look() {
   // What was left out by a filter once is read again in one of 16 runs.
   int until_all_is_read = faults_.filters > 0 ? 16 : 0;
   for (int attempt = 0; attempt < 40; ++attempt) {
+    if (auto fault = pass([&] { return objects_.at_rest(); }, kLimit, "the end of what the cloud is at")) return fault;
     const auto before = must(store_->runs({}, 1)).front().id;
     const auto changes = objects_.books().size();
     trigger();
@@ -158,6 +159,14 @@ Fleet::Fault Fleet::run() {
   for (const auto& [stack, request] : last) {
     if (auto fault = apply(destroyed(stack), Left::kTold)) return fault;
     if (auto fault = check_destroyed(stack)) return fault;
+  }
+  if (faults_.lag > Millis{0}) {  // what has just been made goes at once, and does not stay where nobody knows it
+    for (const auto& [stack, request] : last) {
+      if (auto fault = apply(request, Left::kTold)) return fault;
+      if (auto fault = apply(destroyed(stack), Left::kTold)) return fault;
+      if (auto fault = check_destroyed(stack)) return fault;
+      if (auto fault = check_reports()) return fault;
+    }
   }
   if (auto fault = look()) return fault;
   if (auto fault = all_as_declared(Left::kTold)) return fault;  // nothing of what was before stands in its way

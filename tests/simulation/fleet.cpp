@@ -94,9 +94,13 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   if (reviving.below(4) == 0) faults_.revivals = 1 + static_cast<int>(reviving.below(12));
   if (SeededRandom(seed ^ 0x0A0D5U).below(6) == 0) faults_.no_uids = 1;
   if (faults_.children + faults_.nests > 0 && SeededRandom(seed ^ 0x572C7U).below(3) == 0) faults_.strict = 1;
+  SeededRandom showing(seed ^ 0x1A6U);
+  // What time of day it is made tells how long ago that was.
+  if (showing.below(4) == 0 && faults_.clock_jumps == 0) faults_.lag = Millis(1 + showing.below(1900));
   parts_ = leave_out(faults_, without);
   if (faults_.loose > 0) cloud_.loosen();
   if (faults_.strict > 0) objects_.be_strict();
+  objects_.show_late(faults_.lag);
   if (faults_.no_uids > 0) {
     cloud_.hide_uids();
     objects_.hide_uids();

@@ -76,7 +76,11 @@ const std::vector<Mutation>& mutations() {
       {"drop-events", "every event is told", {1}},
       {"events-overtake", "a stream has the events in their order", {4}},
   };
-  static const auto kAll = as_found(kFound);
+  static const auto kAll = [] {
+    auto all = as_found(kFound);
+    all.push_back({"not-found-at-once", "what was just made is not taken for gone before it shows", {18, 66}});
+    return all;
+  }();
   return kAll;
 }
 

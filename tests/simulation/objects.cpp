@@ -134,8 +134,14 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
   }
   const auto serial = std::to_string(++serial_);
   const auto id = named ? name : fmt::format("{}-{}", prefix(request.type), serial);
-  Object object{request.properties,      "uid-" + serial, request.parent ? request.parent->native_id : std::string(),
-                request.idempotency_key, clock_.now(),    {}};
+  Object object{request.properties,
+                "uid-" + serial,
+                request.parent ? request.parent->native_id : std::string(),
+                request.idempotency_key,
+                clock_.now(),
+                clock_.now(),
+                {}};
+  if (latest_ > Millis{0}) object.shows_at += Millis(random_->below(static_cast<std::uint64_t>(latest_.count())));
   add_own(object.properties, id);
   object.note = take_note(object.properties);
   const auto link = request.properties.value("link", "");
@@ -172,7 +178,7 @@ Result<Mutation> Objects::update(const UpdateRequest& request, Host& host) {
   if (auto error = trouble(host)) return *error;
   auto& things = types_[request.type];
   const auto found = things.find(request.native_id);
-  if (found == things.end() || !seen(found->second)) return not_found();
+  if (found == things.end() || !there(found->second)) return not_found();
   if (violates(request.precondition, resource(found->first, found->second))) return conflict("it is another");
   auto& object = found->second;
   if (request.prior != object.properties && !fault_) {
@@ -196,7 +202,7 @@ Result<Mutation> Objects::remove(const DeleteRequest& request, Host& host) {
   }
   auto& things = types_[request.type];
   const auto found = things.find(request.native_id);
-  if (found == things.end() || !seen(found->second)) return Mutation::deleted();
+  if (found == things.end() || !there(found->second)) return Mutation::deleted();
   if (violates(request.precondition, resource(found->first, found->second))) return conflict("it is another");
   if (strict_ && !inside(request.type, request.native_id).empty()) {
     undeleted_.insert(request.native_id);
@@ -232,7 +238,11 @@ Result<Mutation> Objects::status(const StatusRequest& request) {
 }
 
 bool Objects::at_rest() const {
-  return std::ranges::all_of(requests_, [&](const auto& each) { return each.second.ready_at <= clock_.now(); });
+  const auto all_show = [&](const auto& type) {
+    return std::ranges::all_of(type.second, [&](const auto& each) { return seen(each.second); });
+  };
+  return std::ranges::all_of(requests_, [&](const auto& each) { return each.second.ready_at <= clock_.now(); }) &&
+         std::ranges::all_of(types_, all_show);
 }
 
 std::size_t Objects::removals(const std::string& type, const std::string& id) const {
@@ -317,6 +327,7 @@ void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host
     info.parent = owner_type(name);
     if (!named) info.page_size = kPage;
     info.read_batch = 5;
+    if (latest_ > Millis{0}) info.settle = kSettle;
     if (named) info.list_gives = ListGives::kProperties;
     const auto* all = &things;
     auto list = [this, all, named, trouble, &random, &weather, place = owner_type(name),

@@ -15,6 +15,7 @@
 namespace muster::sim {
 
 inline constexpr std::string_view kNotEmpty = " is not empty";
+inline constexpr Millis kSettle{2000};  // of types whose objects are seen late
 
 /// The process that calls: what dies with it.
 struct Host {
@@ -44,7 +45,8 @@ class Objects {
     std::string uid;
     std::string parent;  // native id of what a child or a nest lies in
     std::string key;     // of the create that made it
-    TimePoint ready_at;  // not seen before
+    TimePoint ready_at;  // not there before
+    TimePoint shows_at;  // not seen before, though it is there
     std::string note;    // write-only
   };
   /// A change that was made.
@@ -66,6 +68,8 @@ class Objects {
   /// What is made or changed from now on has a text, which nobody declares.
   void add_texts() { text_ = std::string(700, '.'); }
   void hide_uids() { has_uids_ = false; }
+  /// What is made from now on is seen after `most` at the latest, within the settle time that its type states.
+  void show_late(Millis most) { latest_ = most; }
   /// Nothing that something lies in can be deleted from now on; else that goes with it.
   void be_strict() { strict_ = true; }
   void serve(Plugin& plugin, Random& random, const Weather& weather, Host& host);
@@ -102,7 +106,7 @@ class Objects {
   /// How often a thing was removed: it cannot have vanished more often.
   [[nodiscard]] std::size_t removals(const std::string& type, const std::string& id) const;
   [[nodiscard]] std::size_t creations(const std::string& type, const std::string& id) const;
-  [[nodiscard]] bool seen(const Object& object) const { return object.ready_at <= clock_.now(); }
+  [[nodiscard]] bool seen(const Object& object) const { return there(object) && object.shows_at <= clock_.now(); }
   /// Nothing that has begun is still to show, whether anybody asks for it or not.
   [[nodiscard]] bool at_rest() const;
   /// The first thing that must not have happened.
@@ -115,6 +119,7 @@ class Objects {
     std::optional<Error> fails;
   };
 
+  [[nodiscard]] bool there(const Object& object) const { return object.ready_at <= clock_.now(); }
   [[nodiscard]] Result<Mutation> create(const CreateRequest& request, Host& host);
   [[nodiscard]] Result<Mutation> update(const UpdateRequest& request, Host& host);
   [[nodiscard]] Result<Mutation> remove(const DeleteRequest& request, Host& host);
@@ -148,6 +153,7 @@ class Objects {
   std::map<std::pair<std::string, std::string>, Object> dead_;  // by type and id
   std::set<std::string> revived_;                               // ids
   bool lied_to_ = false, has_uids_ = true, strict_ = false;
+  Millis latest_{0};
   std::map<std::pair<std::string, std::string>, std::size_t> removals_;  // by type and id
   std::size_t serial_ = 0;
   std::string text_;

@@ -30,7 +30,9 @@ Log verbose_log();
 /// Regressions or mutations whose seeds were found before these parts came.
 template <typename Shown>
 std::vector<Shown> as_found(std::vector<Shown> all) {
-  for (auto& one : all) one.without.insert({"gaps", "loose", "narrowings", "no-uids", "revivals", "strict", "swaps"});
+  for (auto& one : all) {
+    one.without.insert({"gaps", "lag", "loose", "narrowings", "no-uids", "revivals", "strict", "swaps"});
+  }
   return all;
 }
 
