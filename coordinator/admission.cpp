@@ -16,6 +16,7 @@ namespace {
 constexpr Millis kAskAgain{1000};
 constexpr Millis kGiveUpAfter{60'000};  // of a manifest that nobody sends
 constexpr std::size_t kMaxFetches = 256;
+constexpr Millis kAnswerTime{100};                    // for which a fetch makes no room for others of its namespace
 constexpr std::size_t kMaxAsked = 16;                 // of those that wait for one manifest, at a time
 constexpr std::size_t kMaxPartBytes = 128ULL << 20U;  // of all manifests that are being put together
 constexpr std::size_t kMaxRemembered = 4096;
@@ -64,13 +65,13 @@ bool Admission::on_announcement(const Announcement& announcement, const std::str
     return true;
   }
   expire(now);
-  if (!wait(announcement, reply)) return false;
+  if (!wait(announcement, reply, now)) return false;
   auto& fetch = fetches_.at(announcement.manifest);
   if (fetch.asked.empty() || now - fetch.asked_at >= kAskAgain) ask(announcement.manifest, fetch, now, effects);
   return false;
 }
 
-bool Admission::wait(const Announcement& announcement, const std::string& reply) {
+bool Admission::wait(const Announcement& announcement, const std::string& reply, TimePoint now) {
   Waiting waiting{announcement, reply};
   waiting.announcement.running.clear();  // heartbeats say it
   const auto& ns = announcement.ns;
@@ -91,14 +92,32 @@ bool Admission::wait(const Announcement& announcement, const std::string& reply)
     return false;
   }
   if (before != nullptr) waits_no_more(*before);
-  if (fetch == fetches_.end() && fetches_.size() >= kMaxFetches) {
-    give_up(std::ranges::min_element(fetches_, {}, [](const auto& entry) { return entry.second.asked_at; }));
+  if (fetch == fetches_.end()) {
+    if (!make_room(ns, now)) return false;
+    fetches_[announcement.manifest].ns = ns;
+    ++begun_[ns];
   }
   for (auto* each : {&queues_[ns], &all_waiting_}) {
     ++each->workers;
     each->bytes += waiting.bytes();
   }
   fetches_[announcement.manifest].waiting[announcement.worker] = std::move(waiting);
+  return true;
+}
+
+bool Admission::make_room(const std::string& ns, TimePoint now) {
+  if (fetches_.size() < kMaxFetches) return true;
+  const auto most = std::ranges::max_element(begun_, {}, [](const auto& entry) { return entry.second; })->first;
+  auto goes = fetches_.end();
+  const auto key = [](const Fetch& fetch) {  // those that are answered stay longest
+    const bool answered = std::ranges::any_of(fetch.asked, [](const Asked& asked) { return asked.parts.bytes() > 0; });
+    return std::pair(answered, fetch.asked_at);
+  };
+  for (auto it = fetches_.begin(); it != fetches_.end(); ++it) {
+    if (it->second.ns == most && (goes == fetches_.end() || key(it->second) < key(goes->second))) goes = it;
+  }
+  if (most == ns && now - goes->second.asked_at < kAnswerTime) return false;
+  give_up(goes);
   return true;
 }
 
@@ -113,6 +132,8 @@ void Admission::waits_no_more(const Waiting& waiting) {
 
 Admission::Fetches::iterator Admission::give_up(Fetches::iterator fetch) {
   for (const auto& [worker, waiting] : fetch->second.waiting) waits_no_more(waiting);
+  const auto begun = begun_.find(fetch->second.ns);
+  if (--begun->second == 0) begun_.erase(begun);
   return fetches_.erase(fetch);
 }
 
@@ -168,11 +189,7 @@ std::optional<Bytes> Admission::manifest_in(const JobReply& reply, Asked& asked)
   for (const auto& [hash, fetch] : fetches_) {
     for (const auto& one : fetch.asked) held += one.parts.bytes();
   }
-  if (held > kMaxPartBytes) {  // they are asked for again, one after the other
-    for (auto& [hash, fetch] : fetches_) {
-      for (auto& one : fetch.asked) one.parts = {};
-    }
-  }
+  if (held > kMaxPartBytes) drop_most_parts();
   auto whole = asked.parts.add(*part);
   if (!whole) {  // it may be the first of another answer
     asked.parts = {};
@@ -185,6 +202,20 @@ std::optional<Bytes> Admission::manifest_in(const JobReply& reply, Asked& asked)
   return manifest == nullptr ? std::nullopt : std::optional(manifest->encoded);
 }
 
+/// They are asked for again, one after the other.
+void Admission::drop_most_parts() {
+  std::map<std::string, std::size_t> held;  // by namespace
+  for (const auto& [hash, fetch] : fetches_) {
+    for (const auto& asked : fetch.asked) held[asked.ns] += asked.parts.bytes();
+  }
+  const auto most = std::ranges::max_element(held, {}, [](const auto& entry) { return entry.second; })->first;
+  for (auto& [hash, fetch] : fetches_) {
+    for (auto& asked : fetch.asked) {
+      if (asked.ns == most) asked.parts = {};
+    }
+  }
+}
+
 void Admission::on_manifest(const std::string& hash, const WorkerId& from, const Bytes& encoded, TimePoint now,
                             Effects& effects) {
   auto& fetch = fetches_.at(hash);
@@ -194,7 +225,7 @@ void Admission::on_manifest(const std::string& hash, const WorkerId& from, const
     reject(liar.mapped().announcement, liar.mapped().reply,
            {"MANIFEST", "the manifest's SHA-256 is not the hash that was announced", true}, now, effects);
     std::erase_if(fetch.asked, [&](const Asked& asked) { return asked.worker == from; });
-    fetch.waiting.empty() ? static_cast<void>(fetches_.erase(hash)) : ask(hash, fetch, now, effects);
+    fetch.waiting.empty() ? static_cast<void>(give_up(fetches_.find(hash))) : ask(hash, fetch, now, effects);
     return;
   }
   const auto waiting = fetch.waiting;

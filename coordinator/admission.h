@@ -60,6 +60,7 @@ class Admission {
     PartAssembler parts;
   };
   struct Fetch {
+    std::string ns;            // of whoever began it
     std::vector<Asked> asked;  // bounded; the newest last
     TimePoint asked_at;
     std::map<WorkerId, Waiting> waiting;
@@ -72,7 +73,11 @@ class Admission {
   };
 
   /// Takes it in among those that wait for its manifest; false: there is no room.
-  bool wait(const Announcement& announcement, const std::string& reply);
+  bool wait(const Announcement& announcement, const std::string& reply, TimePoint now);
+  /// Makes room for one more fetch of `ns`, at the cost of the namespace that has most of them; false: there is none.
+  bool make_room(const std::string& ns, TimePoint now);
+  /// Drops the parts of the namespace that holds most of them.
+  void drop_most_parts();
   void waits_no_more(const Waiting& waiting);
   Fetches::iterator give_up(Fetches::iterator fetch);
   void ask(const std::string& hash, Fetch& fetch, TimePoint now, Effects& effects);
@@ -99,6 +104,7 @@ class Admission {
   Fetches fetches_;
   std::map<std::string, Queue, std::less<>> queues_;  // by namespace
   Queue all_waiting_;
+  std::map<std::string, std::size_t> begun_;      // fetches, by namespace
   std::map<WorkerId, Rejection> last_rejection_;  // an event only when it is news; bounded
 };
 

@@ -414,9 +414,81 @@ TEST_CASE_METHOD(AdmissionFixture, "of manifests that do not come 256 are waited
   first.send_reply(asked, reply, ManifestBytes{first.manifest_bytes});
   settle();
   CHECK_FALSE(first.accepted());
+  advance(Millis(100));
   first.announce();
   settle();
   CHECK(first.accepted());
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "manifests of one namespace that do not come keep none of another out") {
+  start();
+  auto& honest = add_worker("w1");
+  const auto reply = where_manifest_goes(honest);
+  advance(Millis(100));
+  auto& flood = add_silent_worker("x", "OTHER");
+  flood.alive = false;
+  for (int i = 0; i < 1000; ++i) {
+    flood.announcement.manifest = sha256_hex(std::to_string(i));
+    flood.announce();
+  }
+  settle();
+  honest.alive = true;
+  honest.send_reply(manifest_asked_for(reply), reply, ManifestBytes{honest.manifest_bytes});
+  settle();
+  CHECK(honest.accepted());
+  auto& later = add_silent_worker("w2", "THIRD");  // for which there is room now as well
+  later.announce();
+  settle();
+  CHECK(later.accepted());
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "a manifest that was just asked for makes no room for others of its namespace") {
+  start();
+  auto& honest = add_worker("w1");
+  const auto reply = where_manifest_goes(honest);
+  auto& flood = add_silent_worker("x");
+  flood.alive = false;
+  for (int i = 0; i < 1000; ++i) {
+    flood.announcement.manifest = sha256_hex(std::to_string(i));
+    flood.announce();
+  }
+  settle();
+  honest.alive = true;
+  honest.send_reply(manifest_asked_for(reply), reply, ManifestBytes{honest.manifest_bytes});
+  settle();
+  CHECK(honest.accepted());
+}
+
+TEST_CASE_METHOD(AdmissionFixture, "parts of manifests of one namespace that do not end cost none of another its own") {
+  start();
+  auto& honest = add_worker("w1");
+  const auto reply = where_manifest_goes(honest);
+  const auto asked = manifest_asked_for(reply);
+  const auto whole =
+      encode(JobReply{store->fleet(), {}, asked.token, WorkerId("w1"), 0, 0, ManifestBytes{honest.manifest_bytes}});
+  honest.alive = true;
+  honest.send_reply(asked, reply, Part{0, 2, whole.substr(0, 8)});
+  broker.set_max_payload(32U << 20U);
+  for (int i = 0; i < 6; ++i) {
+    auto& greedy = add_silent_worker("x" + std::to_string(i), "OTHER");
+    greedy.alive = false;
+    greedy.announcement.manifest = sha256_hex(std::to_string(i));
+    const auto hears = broker.connect("hears");
+    hears->subscribe(Subjects(config.prefix).worker_control("OTHER", greedy.announcement.worker)).value();
+    greedy.announce();
+    settle();
+    std::vector<Message> heard;
+    hears->receive(heard, 10);
+    REQUIRE(heard.size() == 1);
+    const std::string theirs(heard[0].reply);
+    greedy.alive = true;
+    greedy.send_reply(manifest_asked_for(theirs), theirs, Part{0, 2, Bytes(30U << 20U, 'x')});
+    greedy.alive = false;
+    settle();
+  }
+  honest.send_reply(asked, reply, Part{1, 2, whole.substr(8)});
+  settle();
+  CHECK(honest.accepted());
 }
 
 TEST_CASE_METHOD(AdmissionFixture, "a manifest in parts may take the place of one whose other parts do not come") {
