@@ -22,9 +22,10 @@ struct CoordinatorStatus {
   std::uint64_t unknown_workers = 0;  // heartbeats of workers that have not announced
   std::uint64_t overloads = 0;        // times that more came in for long than could be handled: nobody was judged late
   std::uint64_t store_failures = 0;
-  TimePoint store_failed{};                  // the last time
-  std::uint64_t rejections_left_out = 0;     // of workers, that are no event: there were too many
-  std::uint64_t worker_events_left_out = 0;  // others of workers, likewise
+  TimePoint store_failed{};                   // the last time
+  std::uint64_t rejections_left_out = 0;      // of workers, that are no event: there were too many
+  std::uint64_t worker_events_left_out = 0;   // others of workers, likewise
+  std::uint64_t late_successes_left_out = 0;  // that the log does not have: there were too many
 };
 
 class ApiRequest;

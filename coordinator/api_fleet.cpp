@@ -260,6 +260,7 @@ Result<JsonText> Api::status(ApiRequest&, Effects&) {
                         {"unknown_workers", p_.status.unknown_workers},
                         {"rejections_left_out", p_.status.rejections_left_out},
                         {"worker_events_left_out", p_.status.worker_events_left_out},
+                        {"late_successes_left_out", p_.status.late_successes_left_out},
                         {"overloads", p_.status.overloads},
                         {"store_failures", p_.status.store_failures}}
       .dump();

@@ -316,6 +316,7 @@ void Commands::take(JobOutcome outcome, TimePoint now) {
 
 void Commands::tick(TimePoint now, Effects& effects) {
   static_cast<void>(effects);
+  look_late(now);
   revert(now);
   if (!queued_.empty()) begin_queued(now);
   for (auto it = running_.begin(); it != running_.end();) {
@@ -476,7 +477,7 @@ bool Commands::put_back(const std::string& stack, const std::set<std::string>& n
 }
 
 TimePoint Commands::next_due() const {
-  auto due = TimePoint::max();
+  auto due = late_looks_.next_due();
   for (const auto& [owner, execution] : running_) due = std::min(due, execution->next_due());
   return due;
 }
@@ -495,16 +496,14 @@ const CommandRow* Commands::queued(const CommandId& id) const {
 
 Verdict Commands::evidence(const JobReply& reply, std::string_view ns, Effects& effects) {
   const auto operation = must(s_.store.operation_of(reply.job));
-  if (!operation) return Verdict::kRefused;
+  if (!operation || namespace_of(operation->type) != ns) return Verdict::kRefused;
   const auto* result = std::get_if<JobResult>(&reply.body);
   const auto* done = result == nullptr ? nullptr : std::get_if<MutationResult>(result);
   if (done == nullptr || MUSTER_MUTATION("drop-late-success"))
     return Verdict::kSuperseded;  // how a superseded attempt failed is of no use
-  const auto is_of_namespace = [&](const CommandStep& step) { return namespace_of(step.type) == ns; };
   if (operation->state == "running") {
     for (auto& [owner, execution] : running_) {
       if (execution->row().id != operation->command) continue;
-      if (!is_of_namespace(execution->plan().steps.at(operation->step))) return Verdict::kRefused;
       if (s_.dispatcher.supersede(reply.job, *result, effects)) return Verdict::kCommitted;
       execution->hint(operation->step, *done);
       break;
@@ -516,22 +515,29 @@ Verdict Commands::evidence(const JobReply& reply, std::string_view ns, Effects& 
   if (done->status != MutationStatus::kSuccess || done->native_id.empty() || (known && same)) {
     return known ? Verdict::kCommitted : Verdict::kSuperseded;
   }
+  if (known && !operation->creates) return Verdict::kCommitted;  // what it replaced has another id
   // The step ended without knowing, or a second object was made for one key: a look at the target tells what there is
   // now, and the inventory has it then.
-  const auto plan = CommandPlan::parse(must(s_.store.plan_of(operation->command)));
-  if (plan && operation->step < plan->steps.size()) {
-    const auto& step = plan->steps[operation->step];
-    if (!is_of_namespace(step)) return Verdict::kRefused;
-    if (known && step.action != StepAction::kCreate) return Verdict::kCommitted;  // what it replaced has another id
+  if (late_looks_.add(ns, operation->target, operation->type)) {
     s_.log.warn("command={} step={} had ended as {}{}, and was applied after all: native_id={}",
-                operation->command.value, step.name, operation->state, known ? " with " + operation->native_id : "",
-                done->native_id);
-    // The target may have another name by now.
-    if (!discovery_.trigger({{step.target}, {step.type}}, "drift")) {
-      static_cast<void>(discovery_.trigger({{}, {step.type}}, "drift"));
-    }
+                operation->command.value, operation->name, operation->state,
+                known ? " with " + operation->native_id : "", done->native_id);
   }
   return Verdict::kSuperseded;
+}
+
+void Commands::look_late(TimePoint now) {
+  for (auto& due : late_looks_.take(now)) {
+    if (due.left_out > 0) {
+      s_.log.warn("namespace={} left_out={}: so many other changes of steps that had ended are said to be applied",
+                  due.ns, due.left_out);
+    }
+    for (auto& part : due.parts) {
+      auto types = part.types;
+      if (discovery_.trigger(std::move(part), "drift")) continue;
+      static_cast<void>(discovery_.trigger({{}, std::move(types)}, "drift"));  // a target may have another name by now
+    }
+  }
 }
 
 }  // namespace muster

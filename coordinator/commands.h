@@ -14,6 +14,7 @@
 #include "coordinator/discovery.h"
 #include "coordinator/execution.h"
 #include "coordinator/inventory_view.h"
+#include "coordinator/late_looks.h"
 #include "coordinator/plan_basis.h"
 
 namespace muster {
@@ -49,8 +50,9 @@ struct Draft {
 /// Store errors are thrown as StoreFailure. Thread: loop thread only.
 class Commands {
  public:
-  Commands(CommandServices services, Discovery& discovery, Random& random)
-      : s_(services), discovery_(discovery), random_(random) {}
+  /// `left_out`   counts late successes that the log does not have
+  Commands(CommandServices services, Discovery& discovery, Random& random, std::uint64_t& left_out)
+      : s_(services), discovery_(discovery), random_(random), late_looks_(left_out) {}
 
   /// Takes up what did not end.
   void start(TimePoint now);
@@ -80,7 +82,10 @@ class Commands {
   [[nodiscard]] bool idle() const { return running_.empty() && queued_.empty(); }
 
   /// The result of a change whose attempt nobody waits for any more.
+  /// `ns`   whose subject it came on: it speaks for that namespace only
   Verdict evidence(const JobReply& reply, std::string_view ns, Effects& effects);
+  /// Whether a run is to be begun because of one.
+  [[nodiscard]] bool wants_a_look() const { return late_looks_.next_due() != TimePoint::max(); }
 
   /// One that runs; nullptr: it does not.
   [[nodiscard]] const Execution* running(const CommandId& id) const;
@@ -109,6 +114,7 @@ class Commands {
                                                           const CommandPlan& made) const;
   void add_overtaken(const CommandPlan& plan, std::vector<std::string>& said) const;
   void add_reordered(const CommandPlan& plan, std::vector<std::string>& said) const;
+  void look_late(TimePoint now);
   void revert(TimePoint now);
   std::set<std::string> waits_for_values(const Plan& plan, const Declaration& declaration);
   static void leave_others(Draft& draft);
@@ -127,6 +133,7 @@ class Commands {
   std::deque<Queued> queued_;
   std::map<std::string, std::set<std::string>> to_put_back_;  // names, by stack
   TimePoint put_back_at_{};                                   // not before
+  LateLooks late_looks_;
   CommandId newest_;
   static constexpr std::uint64_t kFirstOwner = 1ULL << 32;  // runs have the numbers below
   std::uint64_t next_owner_ = kFirstOwner;

@@ -69,7 +69,7 @@ struct Coordinator::Core {
             {c.config_, c.store_, registry, dispatcher, limiter, events, writes, drift, queries, c.clock_, *c.log_},
             c.random_),
         commands({c.config_, c.store_, registry, dispatcher, events, writes, drift, queries, c.clock_, *c.log_},
-                 discovery, c.random_),
+                 discovery, c.random_, c.status_.late_successes_left_out),
         api({c.config_, c.subjects_, c.store_, registry, dispatcher, discovery, commands, publisher, supervision,
              worker_events, c.status_, c.clock_}) {}
 
@@ -557,7 +557,7 @@ TimePoint Coordinator::publication_due() const {
 
 bool Coordinator::idle() const {
   return recover_at_ == TimePoint::max() && core_->discovery.active().empty() && !core_->discovery.any_queued() &&
-         core_->commands.idle();
+         core_->commands.idle() && !core_->commands.wants_a_look();
 }
 
 void Coordinator::stop() {

@@ -38,7 +38,7 @@ class Coordinator {
   void stop();
 
   [[nodiscard]] const CoordinatorStatus& status() const { return status_; }
-  [[nodiscard]] bool idle() const;  // no run is active or waits
+  [[nodiscard]] bool idle() const;  // no run is active or waits, nor what asks for one
 
  private:
   struct Core;

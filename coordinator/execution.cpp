@@ -123,6 +123,10 @@ void Execution::begin(std::size_t index, TimePoint now) {
   operation.step = index;
   operation.state = "running";
   operation.native_id = step.native_id;
+  operation.name = step.name;
+  operation.target = step.target;
+  operation.type = step.type;
+  operation.creates = step.action == StepAction::kCreate;
   auto& work = *running_.emplace(index, std::make_unique<Work>(step, operation)).first->second;
   work.deadline = now + kOperationDeadline;
   const bool noted_only =

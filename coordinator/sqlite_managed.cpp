@@ -40,6 +40,10 @@ Result<std::vector<OperationRow>> operations_of(sqlite::Rows rows) {
     operation.native_id = rows.string(8);
     operation.code = rows.string(9);
     operation.message = rows.string(10);
+    operation.name = rows.string(11);
+    operation.target = rows.string(12);
+    operation.type = rows.string(13);
+    operation.creates = rows.flag(14);
   }
   if (auto done = rows.result(); !done) return done.error();
   return found;
@@ -153,7 +157,7 @@ Result<void> SqliteStore::prune_commands(std::size_t keep) {
 Result<void> SqliteStore::put_operation(const OperationRow& operation) {
   write(sql::put_operation, operation.command.value, operation.step, operation.state, operation.phase,
         operation.job.value, operation.epoch, operation.uncertain, operation.request_id, operation.native_id,
-        operation.code, operation.message);
+        operation.code, operation.message, operation.name, operation.target, operation.type, operation.creates);
   return status();
 }
 

@@ -201,6 +201,8 @@ struct OperationRow {
   bool uncertain = false;  // an attempt may have been applied
   std::string request_id, native_id;
   std::string code, message;
+  std::string name, target, type;  // of the step, as when it was begun; empty where no change was asked for
+  bool creates = false;            // it makes one object
 };
 
 struct ManifestRow {

@@ -41,20 +41,24 @@ DELETE FROM commands WHERE id < (SELECT id FROM commands ORDER BY id DESC LIMIT 
 AND state NOT IN ('queued', 'running');
 
 -- name: put_operation
-INSERT INTO operations (command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+INSERT INTO operations (command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message, name,
+                        target, type, creates)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
 ON CONFLICT (command, step) DO UPDATE
 SET state = excluded.state, phase = excluded.phase, job = excluded.job, epoch = excluded.epoch,
     uncertain = excluded.uncertain, request_id = excluded.request_id, native_id = excluded.native_id,
-    code = excluded.code, message = excluded.message;
+    code = excluded.code, message = excluded.message, name = excluded.name, target = excluded.target,
+    type = excluded.type, creates = excluded.creates;
 
 -- name: select_operations
-SELECT command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message FROM operations
-WHERE command = ?1 AND step >= ?2 ORDER BY step LIMIT ?3;
+SELECT command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message, name, target, type,
+       creates
+FROM operations WHERE command = ?1 AND step >= ?2 ORDER BY step LIMIT ?3;
 
 -- name: select_operation_of
-SELECT command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message FROM operations
-WHERE job = ?1 AND job <> '';
+SELECT command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message, name, target, type,
+       creates
+FROM operations WHERE job = ?1 AND job <> '';
 
 -- name: put_unsettled
 INSERT INTO unsettled (place, key) VALUES (?1, ?2) ON CONFLICT (place) DO UPDATE SET key = excluded.key;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -17,7 +18,9 @@ class FailingStore final : public Store {
   bool commits_only = false;  // that fail: what is written before is taken
   int failures = 0;
   std::size_t whole_stacks = 0;    // that were read
+  std::size_t plans = 0;           // likewise
   std::size_t most_asked_for = 0;  // events or runs, at once
+  std::function<void()> on_operation_of = [] {};
 
   [[nodiscard]] const FleetId& fleet() const override { return store_->fleet(); }
   Result<void> commit() override {
@@ -75,7 +78,10 @@ class FailingStore final : public Store {
   Result<void> put_command(const CommandRow& command) override { return write(store_->put_command(command)); }
   Result<void> set_command(const CommandRow& command) override { return write(store_->set_command(command)); }
   Result<std::optional<CommandRow>> command(const CommandId& id) override { return store_->command(id); }
-  Result<JsonText> plan_of(const CommandId& id) override { return store_->plan_of(id); }
+  Result<JsonText> plan_of(const CommandId& id) override {
+    ++plans;
+    return store_->plan_of(id);
+  }
   Result<std::vector<CommandRow>> commands(const CommandId& before, std::size_t limit) override {
     return store_->commands(before, limit);
   }
@@ -94,7 +100,10 @@ class FailingStore final : public Store {
   Result<void> rename_target(std::string_view was, std::string_view is) override {
     return write(store_->rename_target(was, is));
   }
-  Result<std::optional<OperationRow>> operation_of(const JobId& job) override { return store_->operation_of(job); }
+  Result<std::optional<OperationRow>> operation_of(const JobId& job) override {
+    on_operation_of();
+    return store_->operation_of(job);
+  }
   Result<void> load_filtered(RowId scan, const std::function<void(const Hash128&, std::uint64_t)>& sink) override {
     return store_->load_filtered(scan, sink);
   }

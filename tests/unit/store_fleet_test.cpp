@@ -194,6 +194,10 @@ TEST_CASE_METHOD(StoreFixture, "a command and its operations come back as they w
   operation.native_id = "native";
   operation.code = "CONFLICT";
   operation.message = "because";
+  operation.name = "shop";
+  operation.target = "t";
+  operation.type = "A::B";
+  operation.creates = true;
   store().put_operation(operation).value();
   store().commit().value();
   reopen();
@@ -231,6 +235,10 @@ TEST_CASE_METHOD(StoreFixture, "a command and its operations come back as they w
   CHECK(found[0].native_id == operation.native_id);
   CHECK(found[0].code == operation.code);
   CHECK(found[0].message == operation.message);
+  CHECK(found[0].name == operation.name);
+  CHECK(found[0].target == operation.target);
+  CHECK(found[0].type == operation.type);
+  CHECK(found[0].creates);
 }
 
 TEST_CASE_METHOD(StoreFixture, "old commands go with their operations, and none that has not ended") {

@@ -18,7 +18,7 @@ using namespace muster;
 
 namespace {
 
-constexpr std::int64_t kVersion = 5;  // of the newest migration
+constexpr std::int64_t kVersion = 6;  // of the newest migration
 
 class SqliteFixture {
  public:
@@ -195,6 +195,46 @@ TEST_CASE_METHOD(SqliteFixture, "a store of the first version is brought up to d
   store.reset();
   CHECK(outside("PRAGMA user_version") == kVersion);
   CHECK(outside("SELECT listed FROM filtered") == 7);
+}
+
+TEST_CASE_METHOD(SqliteFixture, "operations of a former version learn of their steps from the plans") {
+  {
+    auto store = std::move(open().value());
+    const auto put_command = [&](const std::string& id, const std::string& plan) {
+      CommandRow command;
+      command.id = CommandId(id);
+      command.kind = "apply";
+      command.state = "complete";
+      command.plan = plan;
+      store->put_command(command).value();
+      for (const std::size_t step : {0, 1, 2}) {
+        OperationRow operation;
+        operation.command = command.id;
+        operation.step = step;
+        operation.state = "done";
+        operation.job = JobId(id + std::to_string(step));
+        store->put_operation(operation).value();
+      }
+    };
+    put_command("01A", R"({"steps":[{"name":"a","target":"t","type":"A::B","action":"create"},
+                                    {"name":"b","target":"u","type":"A::C","action":"update"}]})");
+    put_command("01B", "no plan");
+    store->commit().value();
+  }
+  for (const auto* column : {"name", "target", "type", "creates"}) {
+    outside(std::string("ALTER TABLE operations DROP COLUMN ") + column);
+  }
+  outside("PRAGMA user_version = 5");
+  auto store = std::move(open().value());
+  const auto told = [&](const std::string& job) {
+    const auto operation = store->operation_of(JobId(job)).value();
+    REQUIRE(operation);
+    return std::tuple(operation->name, operation->target, operation->type, operation->creates);
+  };
+  CHECK(told("01A0") == std::tuple("a", "t", "A::B", true));
+  CHECK(told("01A1") == std::tuple("b", "u", "A::C", false));
+  CHECK(told("01A2") == std::tuple("", "", "", false));  // it has no such step
+  CHECK(told("01B0") == std::tuple("", "", "", false));
 }
 
 TEST_CASE_METHOD(SqliteFixture, "an empty file becomes a store") {

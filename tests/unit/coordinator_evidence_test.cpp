@@ -1,0 +1,79 @@
+// Results of changes that had ended, many of them: what each costs, what is looked at again, and what is told of it.
+#include "support/commands_fixture.h"
+#include "support/failing_store.h"
+
+using namespace muster;
+using namespace muster::test;
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+
+namespace {
+
+/// A stack of one that was made, and results of its create that come on any subject.
+struct EvidenceFixture : CommandsFixture {
+  EvidenceFixture() : counting(put_failing_before(store)) {
+    start_discovered();
+    apply(stack({box("a")}));
+    create = worker().asked<CreateJob>().front();
+  }
+  void tell(const std::string& native_id, const std::string& ns = "NS") {
+    const MutationResult success{MutationStatus::kSuccess, {}, native_id, {}, "{}", {}};
+    const JobReply reply{store->fleet(), create.id, create.token, WorkerId("w9"), 1, 1, JobResult(success)};
+    user->publish({Subjects().result(ns), user->inbox() + ".ack", encode(reply), {}}).value();
+  }
+  std::size_t runs() { return api("runs", {{"limit", 1000}})["items"].size(); }
+  Json left_out() { return api("status")["late_successes_left_out"]; }
+
+  FailingStore& counting;
+  Job create;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(EvidenceFixture, "what is said of a change that has ended is judged without its command's plan") {
+  const auto plans = counting.plans;
+  const auto before = runs();
+  tell("made-2", "OTHER");
+  advance(Millis(1000));
+  CHECK(runs() == before);
+  tell("made-1");  // as is known
+  advance(Millis(1000));
+  CHECK(runs() == before);
+  tell("made-2");
+  advance(Millis(1000));
+  CHECK(runs() == before + 1);
+  CHECK(counting.plans == plans);
+}
+
+TEST_CASE_METHOD(EvidenceFixture, "late successes without end have their type looked at every ten seconds") {
+  const auto before = runs();
+  for (int i = 0; i < 25; ++i) {
+    tell("twin-" + std::to_string(i));
+    advance(Millis(1000));
+  }
+  CHECK(runs() - before == 3);
+}
+
+TEST_CASE_METHOD(EvidenceFixture, "a late success that comes right after another is looked at, too") {
+  system.add("NS::Box", {.id = "twin-1"});
+  tell("twin-1");
+  advance(Millis(1000));
+  CHECK(listed("NS::Box") == Strings{"made-1", "twin-1"});
+  system.add("NS::Box", {.id = "twin-2"});
+  tell("twin-2");
+  advance(Millis(1000));
+  CHECK(listed("NS::Box") == Strings{"made-1", "twin-1"});
+  advance(Millis(10'000));
+  CHECK(listed("NS::Box") == Strings{"made-1", "twin-1", "twin-2"});
+}
+
+TEST_CASE_METHOD(EvidenceFixture, "of very many late successes some are told, and how many are not is counted") {
+  CHECK(left_out() == 0);
+  for (int i = 0; i < 500; ++i) tell("twin-" + std::to_string(i));
+  settle();
+  CHECK(left_out() == 480);
+  advance(Millis(10'000));
+  tell("twin");
+  settle();
+  CHECK(left_out() == 480);
+}
