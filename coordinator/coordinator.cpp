@@ -254,25 +254,32 @@ void Coordinator::turn() {
 
 bool Coordinator::drain_inbox(TimePoint now) {
   for (int i = 0; i < kReceivesPerTurn; ++i) {
-    inbox_.clear();
-    const auto count = bus_.receive(inbox_, kReceiveAtOnce);
-    for (const auto& message : inbox_) {
-      if (is_misdirected(message, now)) continue;
-      const auto route = routes_.find(message.subscription);
-      if (route != routes_.end()) {
-        (this->*route->second)(message, now);
-      } else {
-        service_.handle(message, now, random_);
-      }
-    }
-    inbox_.clear();
-    if (count < kReceiveAtOnce) {
+    bus_.receive(inbox_, kReceiveAtOnce - inbox_.size());
+    const bool all = inbox_.size() < kReceiveAtOnce;
+    if (!handle_inbox(now)) return false;
+    if (all) {
       if (bus_.drained()) return true;
       if (!bus_.read()) return false;
     }
     if (store_.uncommitted() >= kMaxUncommitted || clock_.now() - now >= kMaxDrain) return false;
   }
   return false;
+}
+
+bool Coordinator::handle_inbox(TimePoint now) {
+  auto next = inbox_.begin();
+  for (bool in_time = true; next != inbox_.end() && in_time; in_time = clock_.now() - now < kMaxDrain) {
+    const auto& message = *next++;
+    if (is_misdirected(message, now)) continue;
+    const auto route = routes_.find(message.subscription);
+    if (route != routes_.end()) {
+      (this->*route->second)(message, now);
+    } else {
+      service_.handle(message, now, random_);
+    }
+  }
+  inbox_.erase(inbox_.begin(), next);
+  return inbox_.empty();
 }
 
 void Coordinator::decide(TimePoint now, Dispatcher::Lateness lateness) {
@@ -543,6 +550,7 @@ void Coordinator::on_inbox(const Message& message, TimePoint now) {
 
 TimePoint Coordinator::next_due() const {
   if (recover_at_ != TimePoint::max()) return std::min(recover_at_, service_.next_due());
+  if (!inbox_.empty()) return last_turn_;
   auto due = std::min({core_->dispatcher.next_due(), core_->discovery.next_due(), core_->commands.next_due(),
                        publication_due(), service_.next_due()});
   if (!core_->registry.workers().empty() || !late_parts_.empty()) due = std::min(due, next_expiry_);

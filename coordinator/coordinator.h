@@ -57,6 +57,8 @@ class Coordinator {
   void grace(TimePoint now);
   /// Takes what has come, and reads on while more does; whether that was all. The time for it is bounded.
   bool drain_inbox(TimePoint now);
+  /// What is not handled when that time is over stays for the next turn; whether nothing does.
+  bool handle_inbox(TimePoint now);
   /// What may be judged late: nothing while what would tell of it may lie unread. Where that lasts, jobs still end at
   /// their deadlines, and when it is over nobody is late for what could not be heard.
   Dispatcher::Lateness lateness(bool drained, TimePoint now);
@@ -108,7 +110,7 @@ class Coordinator {
   MicroService service_;
   MicroService::Stats requests_;  // of the API
   Effects effects_;
-  std::vector<Message> inbox_;
+  std::vector<Message> inbox_;      // what was received and is not handled yet; bounded
   std::vector<std::string> asked_;  // where answers are waited for that are not out yet
   LateParts late_parts_;
   TimePoint last_turn_;

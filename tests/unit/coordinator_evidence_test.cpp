@@ -77,3 +77,17 @@ TEST_CASE_METHOD(EvidenceFixture, "of very many late successes some are told, an
   settle();
   CHECK(left_out() == 480);
 }
+
+TEST_CASE_METHOD(EvidenceFixture, "messages that take long to handle end no turn late") {
+  std::size_t handled = 0;
+  counting.on_operation_of = [&] {
+    ++handled;
+    clock.advance(Millis(10));
+  };
+  for (int i = 0; i < 1000; ++i) tell("made-1");
+  coordinator->turn();
+  CHECK(handled == 20);
+  user->publish({Subjects().api("status"), user->inbox() + ".status", "{}", {}}).value();
+  settle();
+  CHECK(handled == 1000);
+}
