@@ -41,8 +41,9 @@ struct DraftsWorld {
   CompiledQueries queries;
   Discovery discovery{{config, *store, registry, dispatcher, limiter, events, writes, drift, queries, clock, log},
                       random};
+  std::uint64_t left_out = 0;
   Commands commands{
-      {config, *store, registry, dispatcher, events, writes, drift, queries, clock, log}, discovery, random};
+      {config, *store, registry, dispatcher, events, writes, drift, queries, clock, log}, discovery, random, left_out};
 
   Result<Draft*> declare(std::size_t mebibytes, const std::string& id = {}) {
     return commands.declare(id, {}, {}, mebibytes << 20U, clock.now());
