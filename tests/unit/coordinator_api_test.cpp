@@ -222,6 +222,52 @@ TEST_CASE_METHOD(ApiFixture, "what was at a time is one version, also where the 
   CHECK(same["version"] == 4);
 }
 
+TEST_CASE_METHOD(ApiFixture, "at the very time of a version that version is shown") {
+  start_discovered();
+  for (int i = 0; i < 2; ++i) {
+    advance(Millis(60'000));
+    system.thing("NS::Box", "a").properties = Json{{"size", i}}.dump();
+    discover();
+  }
+  const auto id = row("NS::Box", "a").id.value;
+  const auto history = api("resource", {{"id", id}, {"history", true}})["history"];
+  REQUIRE(history.size() == 3);
+  for (const auto& entry : history) {
+    const auto then = api("resource", {{"id", id}, {"at", entry["at"]}});
+    CHECK(then["version"] == entry["version"]);
+    CHECK(then["changed_at"] == entry["at"]);
+  }
+}
+
+TEST_CASE_METHOD(ApiFixture, "what is stale is stale at a time since its last version, too") {
+  start_discovered();
+  remove_worker("w1");
+  advance(Millis(60'000));
+  discover();
+  const auto now = api("resource", {{"target", "t"}, {"type", "NS::Box"}, {"native_id", "a"}});
+  REQUIRE(now["state"] == "stale");
+  CHECK(api("resource", {{"id", now["id"]}, {"at", rfc3339(clock.wall())}})["state"] == "stale");
+}
+
+TEST_CASE_METHOD(ApiFixture, "at a time when it was gone, what is managed was missing, and other things had vanished") {
+  start_discovered();
+  const std::string cause = GENERATE("vanished", "parent", "deleted", "replaced");
+  const bool managed = GENERATE(true, false);
+  CAPTURE(cause, managed);
+  const auto known = row("NS::Box", "a");
+  if (managed) store->manage(known.row, {"shop", "a", "{}"}).value();
+  clock.advance(Millis(1000));
+  const auto state = managed ? ResourceState::kMissing : ResourceState::kVanished;
+  store->leave(known.row, state, cause, clock.wall()).value();
+  store->commit().value();
+  const auto gone = rfc3339(clock.wall());
+  clock.advance(Millis(1000));
+  discover();
+  REQUIRE(api("resource", {{"id", known.id.value}})["state"] == "present");
+  store->change(known.row, "{}", hash128("{}"), "a", "u-a", "[]", clock.wall()).value();
+  CHECK(api("resource", {{"id", known.id.value}, {"at", gone}})["state"] == (managed ? "missing" : "vanished"));
+}
+
 TEST_CASE_METHOD(ApiFixture, "the newest run is told first, also where the clock was set back") {
   start_discovered();
   clock.set_wall(clock.wall() - Millis(3'600'000));
