@@ -202,6 +202,27 @@ TEST_CASE_METHOD(ApiFixture, "a history that no message holds comes in pages") {
   CHECK(api("resource", request)["error"]["code"] == "INVALID_REQUEST");
 }
 
+TEST_CASE_METHOD(ApiFixture, "a history tells of a change that is too long for a message, and leaves its patch out") {
+  start_discovered();
+  const auto known = row("NS::Box", "a");
+  const auto patch = [](std::size_t size) {
+    return Json::array({{{"op", "test"}, {"path", ""}, {"value", std::string(size, 'x')}}}).dump();
+  };
+  for (const std::size_t size : {250'000, 300'000, 10}) {
+    store->change(known.row, "{}", hash128("{}"), "a", "u-a", patch(size), clock.wall()).value();
+  }
+  store->commit().value();
+  const auto history = api("resource", {{"id", known.id.value}, {"history", true}})["history"];
+  REQUIRE(history.size() == 4);
+  for (const std::size_t version : {2, 4}) {
+    CHECK(history[version - 1]["patch"].is_array());
+    CHECK_FALSE(history[version - 1].contains("patch_left_out"));
+  }
+  CHECK(history[2]["version"] == 3);
+  CHECK(history[2]["patch"].is_null());
+  CHECK(history[2].value("patch_left_out", false));
+}
+
 TEST_CASE_METHOD(ApiFixture, "what was at a time is one version, also where the clock was set back") {
   start_discovered();
   const auto change = [&](int size) {
@@ -415,6 +436,42 @@ TEST_CASE_METHOD(ApiFixture, "events are read from a sequence or a time on, with
   REQUIRE_FALSE(later.empty());
   CHECK(later[0]["sequence"] == std::to_string(all["items"].size() + 1));
   CHECK(refused("events", {{"since", "yesterday"}}) == "INVALID_REQUEST");
+}
+
+TEST_CASE_METHOD(ApiFixture, "large runs and events come in pages that a message has room for") {
+  for (int i = 0; i < 100; ++i) {
+    RunRow run;
+    run.id = RunId(make_ulid(clock.wall(), random));
+    run.state = "complete";
+    run.trigger = "interval";
+    run.scope = "[]";
+    run.finished_at = clock.wall();
+    run.report = Json{{"run", run.id.value}, {"text", std::string(15'000, 'x')}}.dump();
+    clock.advance(Millis(10));
+    store->put_run(run).value();
+    store->append_event({0, clock.wall(), "NS", "resource.changed", "x", run.report}).value();
+  }
+  store->commit().value();
+  start_discovered();
+  advance(Millis(500));
+  const std::string verb = GENERATE("runs", "events");
+  CAPTURE(verb);
+  std::set<std::string> seen;
+  std::size_t items = 0;
+  int pages = 0;
+  Json request{{"api", 1}, {"limit", 1000}};
+  for (Json next = ""; !next.is_null() && pages < 20; ++pages) {
+    const auto text = api_text(verb, request.dump());
+    REQUIRE(text.size() < 750'000);
+    const auto page = Json::parse(text);
+    for (const auto& one : page.at("items")) seen.insert(one.value("run", one.value("id", "")));
+    items += page["items"].size();
+    next = page["next"];
+    request["cursor"] = next;
+  }
+  CHECK(pages > 1);
+  CHECK(items > 100);
+  CHECK(seen.size() == items);
 }
 
 TEST_CASE_METHOD(ApiFixture, "the status says whether all is well, and why not") {
