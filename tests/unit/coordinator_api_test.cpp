@@ -499,6 +499,14 @@ TEST_CASE_METHOD(ApiFixture, "counts are those of the inventory") {
   CHECK(counts == std::map<std::string, int>{{"NS::Box", 2}, {"NS::Item", 1}});
 }
 
+TEST_CASE_METHOD(ApiFixture, "a type of which nothing is there is not counted") {
+  system.remove("NS::Item", "a1");
+  start_discovered();
+  const auto counts = api("counts")["items"];
+  REQUIRE(counts.size() == 1);
+  CHECK(counts[0]["type"] == "NS::Box");
+}
+
 TEST_CASE_METHOD(ApiFixture, "what nobody knows is NOT_FOUND") {
   start_discovered();
   CHECK(refused("resource", {{"id", "nothing"}}) == "NOT_FOUND");
@@ -577,6 +585,48 @@ TEST_CASE_METHOD(ApiFixture, "a report that no message has room for comes in par
   CHECK(parts > 1);
   CHECK(scans.size() == 56 * 60);
   CHECK(refused("run", {{"run", id}, {"cursor", "x"}}) == "INVALID_REQUEST");
+}
+
+TEST_CASE_METHOD(ApiFixture, "the problems of a report that comes in parts stand in the first one") {
+  start_discovered();
+  RunRow run;
+  run.id = RunId(make_ulid(clock.wall(), random));
+  run.state = "partial";
+  run.trigger = "user";
+  run.scope = "[]";
+  run.finished_at = clock.wall();
+  const Json scans(3000, Json{{"target", std::string(300, 't')}, {"type", "NS::Box"}});
+  run.report =
+      Json{{"run", run.id.value}, {"scans", scans}, {"problems", {{{"target", "t"}, {"code", "THROTTLING"}}}}}.dump();
+  store->put_run(run).value();
+  store->commit().value();
+  std::vector<std::size_t> problems;
+  std::size_t told = 0;
+  Json request{{"run", run.id.value}};
+  for (Json next = ""; !next.is_null() && problems.size() < 20;) {
+    const auto part = api("run", request);
+    problems.push_back(part["problems"].size());
+    told += part["scans"].size();
+    next = part["next"];
+    request["cursor"] = next;
+  }
+  CHECK(told == 3000);
+  REQUIRE(problems.size() > 1);
+  CHECK(problems.front() == 1);
+  CHECK(std::ranges::count(problems, 0) == static_cast<std::ptrdiff_t>(problems.size() - 1));
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a run over a stack looks at the types of its resources, and needs some") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  const auto report = discover({{"stacks", {"shop"}}});
+  REQUIRE(report["scans"].size() == 1);
+  CHECK(report["scans"][0]["type"] == "NS::Box");
+  const auto runs = api("runs")["items"].size();
+  const auto refused = api("discover", {{"stacks", {"none"}}})["error"];
+  CHECK(refused["code"] == "NOT_FOUND");
+  CHECK(refused["message"] == "no stack none has resources");
+  CHECK(api("runs")["items"].size() == runs);
 }
 
 TEST_CASE_METHOD(CommandsFixture, "a plan says whether the fleet still waits for its first workers") {
