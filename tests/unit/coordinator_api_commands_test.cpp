@@ -1,10 +1,13 @@
-// The verbs of what users declare, as the command line and other clients see them: drafts, plans.
+// The verbs of what users declare, as the command line and other clients see them: drafts, plans, exports.
+#include <algorithm>
+
 #include "support/commands_fixture.h"
 
 using namespace muster;
 using namespace muster::test;
 using Json = nlohmann::json;
 using namespace nlohmann::literals;
+using Strings = std::vector<std::string>;
 using Catch::Contains;
 
 TEST_CASE_METHOD(CommandsFixture, "what is to be done of a draft may be said when it is applied") {
@@ -85,4 +88,42 @@ TEST_CASE_METHOD(CommandsFixture, "what had nothing to change is not told as don
   const auto refused = api("apply", {{"draft", made["draft"]}})["error"];
   CHECK(refused["code"] == "CONFLICT");
   CHECK_THAT(refused["message"].get<std::string>(), Contains("what it was planned on has changed"));
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is exported can be declared: without what is the system's own") {
+  manifest.types[0].schema = R"({"type":"object","x-muster-identity":["name"],"properties":{
+    "name":{"type":"string"},"size":{"type":"integer"},"id":{"type":"string","readOnly":true},
+    "login":{"type":"object","properties":{"user":{"type":"string"},"note":{"type":"string"},
+      "session":{"type":"string","readOnly":true}}}}})";
+  manifest.types[1].schema = R"({"type":"object"})";
+  system.add("NS::Box", {.id = "1", .properties = R"({"name":"a","id":"1","size":null,
+    "login":{"user":"u","note":null,"session":"s"},"tags":{"x":1}})"});
+  system.add("NS::Item", {.id = "2", .properties = R"({"n":1})"});
+  start_discovered();
+  const auto items = api("export")["items"];
+  REQUIRE(items.size() == 2);
+  CHECK(items[0]["properties"] == Json{{"name", "a"}, {"login", {{"user", "u"}}}, {"tags", {{"x", 1}}}});
+  CHECK_FALSE(items[0].contains("native_id"));  // its name says which it is
+  CHECK(items[1]["properties"] == Json{{"n", 1}});
+  CHECK(items[1]["native_id"] == "2");
+}
+
+TEST_CASE_METHOD(CommandsFixture, "an export comes in pages, and leaves out what is missing") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a"), box("b"), box("c")}))["state"] == "complete");
+  std::erase_if(system.things["NS::Box"], [](const auto& each) { return Json::parse(each.properties)["name"] == "b"; });
+  advance(Millis(60'000));
+  discover();
+  REQUIRE(api("resources", {{"state", "missing"}})["items"].size() == 1);
+  Strings names;
+  Json request{{"limit", 2}};
+  int pages = 0;
+  for (Json next = ""; !next.is_null() && pages < 5; ++pages) {
+    const auto page = api("export", request);
+    for (const auto& item : page["items"]) names.push_back(item["properties"]["name"]);
+    next = page["next"];
+    request["cursor"] = next;
+  }
+  CHECK(names == Strings{"a", "c"});
+  CHECK(pages == 2);
 }
