@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include "coordinator/store.h"
@@ -17,8 +18,9 @@ class FailingStore final : public Store {
   bool failing = false;
   bool commits_only = false;  // that fail: what is written before is taken
   int failures = 0;
-  std::size_t whole_stacks = 0;    // that were read
-  std::size_t plans = 0;           // likewise
+  bool breaks_commands = false;  // once one is written there is a fault of the program
+  std::size_t whole_stacks = 0;  // that were read
+  std::size_t plans_read = 0;
   std::size_t most_asked_for = 0;  // events or runs, at once
   std::function<void()> on_operation_of = [] {};
 
@@ -75,11 +77,15 @@ class FailingStore final : public Store {
     return store_->of_stack(stack, name, sink);
   }
   Result<std::vector<std::pair<std::string, std::uint64_t>>> stacks() override { return store_->stacks(); }
-  Result<void> put_command(const CommandRow& command) override { return write(store_->put_command(command)); }
+  Result<void> put_command(const CommandRow& command) override {
+    auto written = write(store_->put_command(command));
+    if (breaks_commands) throw std::logic_error("no such thing");
+    return written;
+  }
   Result<void> set_command(const CommandRow& command) override { return write(store_->set_command(command)); }
   Result<std::optional<CommandRow>> command(const CommandId& id) override { return store_->command(id); }
   Result<JsonText> plan_of(const CommandId& id) override {
-    ++plans;
+    ++plans_read;
     return store_->plan_of(id);
   }
   Result<std::vector<CommandRow>> commands(const CommandId& before, std::size_t limit) override {

@@ -1,7 +1,10 @@
-// The verbs of what users declare, as the command line and other clients see them: drafts, plans, exports.
+// The verbs of what users declare, as the command line and other clients see them: drafts, plans, commands, exports.
 #include <algorithm>
+#include <map>
 
+#include "coordinator/command_plan.h"
 #include "support/commands_fixture.h"
+#include "support/failing_store.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -9,6 +12,26 @@ using Json = nlohmann::json;
 using namespace nlohmann::literals;
 using Strings = std::vector<std::string>;
 using Catch::Contains;
+
+namespace {
+
+struct KeptFixture : CommandsFixture {
+  /// A command as the store has it, which nobody carries out; its id.
+  std::string keep(const CommandPlan& plan, const std::string& state = "complete") {
+    CommandRow command;
+    command.id = CommandId(make_ulid(clock.wall(), random));
+    command.kind = "apply";
+    command.state = state;
+    command.plan = plan.json();
+    command.created_at = clock.wall();
+    if (state != "running") command.finished_at = clock.wall();
+    store->put_command(command).value();
+    clock.advance(Millis(10));
+    return command.id.value;
+  }
+};
+
+}  // namespace
 
 TEST_CASE_METHOD(CommandsFixture, "what is to be done of a draft may be said when it is applied") {
   start_discovered();
@@ -88,6 +111,119 @@ TEST_CASE_METHOD(CommandsFixture, "what had nothing to change is not told as don
   const auto refused = api("apply", {{"draft", made["draft"]}})["error"];
   CHECK(refused["code"] == "CONFLICT");
   CHECK_THAT(refused["message"].get<std::string>(), Contains("what it was planned on has changed"));
+}
+
+TEST_CASE_METHOD(CommandsFixture, "of a request that breaks off nothing is kept") {
+  auto& breaking = test::put_failing_before(store);
+  start_discovered();
+  breaking.breaks_commands = true;
+  CHECK(api("apply", stack({box("a")})).contains("error"));
+  breaking.breaks_commands = false;
+  finish_runs();
+  CHECK(api("commands")["items"].empty());
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(api("commands")["items"].size() == 1);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "commands are listed page by page") {
+  start_discovered();
+  std::vector<std::string> made;
+  for (const std::string name : {"a", "b", "c"}) made.push_back(begin(stack({box(name)}, "patch")));
+  const auto first = api("commands", {{"limit", 2}});
+  REQUIRE(first["items"].size() == 2);
+  CHECK(first["items"][0]["command"] == made[2]);
+  CHECK(first["next"] == made[1]);
+  const auto second = api("commands", {{"limit", 2}, {"cursor", first["next"]}});
+  REQUIRE(second["items"].size() == 1);
+  CHECK(second["items"][0]["command"] == made[0]);
+  CHECK(second["next"].is_null());
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a command that has ended takes no longer") {
+  start_discovered();
+  const auto ended = apply(stack({box("a")}));
+  advance(Millis(60'000));
+  const auto later = api("command", {{"command", ended["command"]}});
+  CHECK(later["duration_ms"] == ended["duration_ms"]);
+  CHECK(later["duration_ms"] < 60'000);
+}
+
+TEST_CASE_METHOD(KeptFixture, "what a command has not begun waits, and is cancelled when that has ended") {
+  start_discovered();
+  CommandPlan made;
+  made.steps.emplace_back().name = "a";
+  const std::string state = GENERATE("running", "cancelled");
+  const auto id = keep(made, state);
+  store->commit().value();
+  CHECK(result_of(api("command", {{"command", id}}), "a") == (state == "running" ? "pending" : "cancelled"));
+}
+
+TEST_CASE_METHOD(KeptFixture, "what very many steps have come to is told in parts, of one command and another") {
+  start_discovered();
+  const std::size_t steps = 2100;
+  const auto put = [&](const std::string& name) {
+    CommandPlan made;
+    for (std::size_t i = 0; i < steps; ++i) {
+      auto& step = made.steps.emplace_back();
+      step.action = StepAction::kDelete;
+      step.name = name + std::to_string(i);
+    }
+    const auto id = keep(made);
+    for (std::size_t i = 0; i < steps; ++i) {
+      OperationRow operation;
+      operation.command = CommandId(id);
+      operation.step = i;
+      operation.state = "done";
+      store->put_operation(operation).value();
+    }
+    return id;
+  };
+  const std::map<std::string, std::string> names{{put("a"), "a"}, {put("b"), "b"}};
+  store->commit().value();
+  std::size_t from = 0, parts = 0;
+  for (Json next = "0"; !next.is_null() && parts < 10; ++parts) {
+    Json after;
+    std::size_t told = 0;
+    for (const auto& [id, name] : names) {
+      const auto part = api("command", {{"command", id}, {"cursor", next}});
+      REQUIRE(part.contains("results"));
+      told = part["results"].size();
+      for (std::size_t i = 0; i < told; ++i) {
+        REQUIRE(part["results"][i]["name"] == name + std::to_string(from + i));
+        REQUIRE(part["results"][i]["state"] == "done");
+      }
+      after = part["next"];
+    }
+    from += told;
+    next = after;
+  }
+  CHECK(parts > 1);
+  CHECK(from == steps);
+}
+
+TEST_CASE_METHOD(KeptFixture, "the plan that parts of an answer are made of is let go with the last, or in a minute") {
+  auto& counting = test::put_failing_before(store);
+  start_discovered();
+  CommandPlan made;
+  for (int i = 0; i < 2; ++i) {
+    auto& step = made.steps.emplace_back();
+    step.name = std::to_string(i) + std::string(360'000, 'x');
+  }
+  const auto id = keep(made);
+  store->commit().value();
+  const auto plans_read = [&](const Json& cursor) {
+    const auto before = counting.plans_read;
+    CHECK(api("command", {{"command", id}, {"cursor", cursor}})["results"].size() == 1);
+    return counting.plans_read - before;
+  };
+  CHECK(plans_read("0") == 1);
+  advance(Millis(50'000));
+  CHECK(plans_read("1") == 0);
+  CHECK(plans_read("1") == 1);  // the last part had been told
+  CHECK(plans_read("0") == 1);
+  CHECK(plans_read("0") == 1);  // it may have changed since
+  advance(Millis(61'000));
+  CHECK(plans_read("1") == 1);
 }
 
 TEST_CASE_METHOD(CommandsFixture, "what is exported can be declared: without what is the system's own") {

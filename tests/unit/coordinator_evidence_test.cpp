@@ -31,7 +31,7 @@ struct EvidenceFixture : CommandsFixture {
 }  // namespace
 
 TEST_CASE_METHOD(EvidenceFixture, "what is said of a change that has ended is judged without its command's plan") {
-  const auto plans = counting.plans;
+  const auto plans = counting.plans_read;
   const auto before = runs();
   tell("made-2", "OTHER");
   advance(Millis(1000));
@@ -42,7 +42,7 @@ TEST_CASE_METHOD(EvidenceFixture, "what is said of a change that has ended is ju
   tell("made-2");
   advance(Millis(1000));
   CHECK(runs() == before + 1);
-  CHECK(counting.plans == plans);
+  CHECK(counting.plans_read == plans);
 }
 
 TEST_CASE_METHOD(EvidenceFixture, "late successes without end have their type looked at every ten seconds") {
