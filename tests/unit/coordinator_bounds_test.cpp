@@ -473,17 +473,20 @@ TEST_CASE_METHOD(CommandsFixture, "a plan is told in parts that a message has ro
   more["draft"] = draft;
   more["stacks"][0]["stack"] = "other";
   REQUIRE(api("declare", more)["draft"] == draft);
-  const auto first = plan({{"draft", draft}, {"changes", true}});
+  const auto first = plan({{"draft", draft}, {"changes", true}, {"keep", false}});
   REQUIRE(first.contains("steps"));
   CHECK(first["mistakes_total"] == 1200);
   CHECK(first["mistakes"].size() > 100);
+  CHECK(first["mistakes"].dump().size() < 200'000);
+  CHECK(first.dump().size() < 750'000);
   std::size_t told = first["steps"].size();
   for (Json next = first["next"]; !next.is_null();) {
-    const auto part = plan({{"draft", draft}, {"changes", true}, {"cursor", next}});
+    const auto part = plan({{"draft", draft}, {"changes", true}, {"keep", false}, {"cursor", next}});
     REQUIRE(part.contains("steps"));
     CHECK(part["mistakes"].empty());
     told += part["steps"].size();
     next = part["next"];
   }
   CHECK(told >= 900);
+  CHECK(plan({{"draft", draft}})["error"]["code"] == "NOT_FOUND");  // its last part has been told
 }

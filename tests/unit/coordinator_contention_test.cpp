@@ -325,6 +325,17 @@ TEST_CASE_METHOD(OvertakenFixture, "what would change nothing is not told as don
   }
 }
 
+TEST_CASE_METHOD(OvertakenFixture, "of another command's changes ten are named, and all are counted") {
+  std::vector<Json> boxes{box("a", {{"size", 1}}), box("b", {{"size", 1}})};
+  const auto before = stack(boxes);
+  for (int i = 0; i < 12; ++i) boxes.push_back(box("new" + std::to_string(i)));
+  hold(boxes);
+  const auto behind = api("plan", before)["behind"];
+  REQUIRE(behind.size() == 1);
+  CHECK(behind[0]["changes"].size() == 10);
+  CHECK(behind[0]["changes_total"] == 12);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "of two stacks that adopt one object at a time one has it") {
   start_discovered();
   system.add("NS::Box", {"found", R"({"name":"a","size":1})", "uid-found"});
