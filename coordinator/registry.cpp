@@ -131,13 +131,14 @@ Registry::Change Registry::heartbeat(const Heartbeat& heartbeat, TimePoint now) 
   const auto before = worker->state;
   if (heartbeat.draining) {
     worker->state = WorkerState::kDraining;
-  } else if (before == WorkerState::kLost) {
-    worker->state = WorkerState::kActive;
+    worker->drain_said = now;
+  } else if (before == WorkerState::kLost || now - worker->drain_said > kLostAfter) {
+    worker->state = WorkerState::kActive;  // who says over and over that it does not drain never did
   }
   if (before == worker->state) return Change::kNone;
   change(worker->announcement.ns);
   if (worker->state == WorkerState::kDraining) return Change::kDraining;
-  return before == WorkerState::kLost ? Change::kReturned : Change::kNone;
+  return Change::kReturned;
 }
 
 std::vector<Registry::Departure> Registry::expire(TimePoint now) {

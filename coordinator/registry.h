@@ -30,6 +30,7 @@ struct WorkerEntry {
   std::uint16_t free_slots = 0;  // as it said last
   std::uint16_t assigned = 0;    // jobs of this coordinator that it is known to hold
   TimePoint full_until;          // after a `busy`: until then nothing goes there
+  TimePoint drain_said;          // the last time that it said it drains
   bool healthy = true;
   std::string health;
 

@@ -278,7 +278,22 @@ TEST_CASE_METHOD(Fleet, "a worker that drains does so still when it announces it
   CHECK_FALSE(registry.serves(lane, ""));
 }
 
-TEST_CASE_METHOD(Fleet, "a worker that drains does so until it has left, whatever it says") {
+TEST_CASE_METHOD(Fleet, "a worker of which somebody else said that it drains is active again") {
+  join("w1");
+  CHECK(beat("w1", 2, true) == Change::kDraining);
+  for (int i = 0; i < 3; ++i) {
+    clock.advance(Millis(1000));
+    CHECK(beat("w1") == Change::kNone);
+    CHECK_FALSE(registry.serves(lane, ""));
+  }
+  clock.advance(Millis(1));
+  CHECK(beat("w1") == Change::kReturned);
+  CHECK(worker("w1").state == WorkerState::kActive);
+  CHECK(registry.serves(lane, ""));
+  CHECK(beat("w1") == Change::kNone);
+}
+
+TEST_CASE_METHOD(Fleet, "a worker that drains does so until it has left, though it says otherwise once") {
   join("w1");
   CHECK(beat("w1", 2, true) == Change::kDraining);
   const auto before = registry.changes();
