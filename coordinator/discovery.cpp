@@ -18,6 +18,7 @@ constexpr Millis kWaitForReturn{10'000};   // of workers that fell silent: they 
 constexpr Millis kProgressEvery{2000};
 constexpr Millis kBusyAgain{1000};  // until it is seen whether a target that is due is still being looked at
 constexpr std::size_t kRunsKept = 1000;
+constexpr double kSlowestAnnounced = 0.1;  // calls per second: a worker that says less stops its pool
 constexpr std::string_view kDrift = "drift";
 
 }  // namespace
@@ -390,9 +391,13 @@ bool Discovery::begin(Queued& queued, TimePoint now) {
 
 void Discovery::set_rate(const TargetRow& target, TimePoint now) {
   const auto limit = s_.config.limits.requests_per_second;
-  double announced = 0;
+  double announced = 0;  // of the worker that says the system bears most: no limit is more than any
   for (const auto* worker : s_.registry.lane({target.ns, target.pool})) {
-    announced = std::max(announced, worker->announcement.max_requests_per_second);
+    const double rate = worker->announcement.max_requests_per_second;
+    announced = std::max({announced, rate, kSlowestAnnounced});
+    if (rate > 0) continue;
+    announced = 0;
+    break;
   }
   s_.limiter.set_rate(target.ns, target.id, limit > 0 ? limit : announced, now);
 }

@@ -131,6 +131,22 @@ TEST_CASE_METHOD(RunsFixture, "a target is asked no more often than its worker s
   }
 }
 
+TEST_CASE_METHOD(RunsFixture, "one worker that says the system bears next to nothing does not stop its pool") {
+  auto& sly = add_worker("w1");
+  sly.announcement.max_requests_per_second = 1e-9;
+  SECTION("beside one that knows no limit") {
+    add_worker("w2");
+    start();
+    finish_runs();
+    CHECK(last_report()["state"] == "complete");
+  }
+  SECTION("alone: ten seconds for each call") {
+    start();
+    advance(Millis(120'000));
+    CHECK(sly.jobs.size() > 5);
+  }
+}
+
 TEST_CASE_METHOD(RunsFixture, "what waits for a target that will not be asked holds up no other of its workers") {
   for (int i = 0; i < 40; ++i) system.add("NS::Box", {.id = "more" + std::to_string(i)});
   add_target("u");
