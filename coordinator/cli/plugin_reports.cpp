@@ -21,6 +21,9 @@ constexpr Millis kScaling{2000};       // where the number of workers depends on
 constexpr Millis kPatience{1000};      // for one answer
 constexpr Millis kAnswerless{30'000};  // then nobody is waited for any more
 constexpr Millis kGrace{10'000};       // of what may pass
+// Of the texts in a report; a byte that is not UTF-8 becomes three, and the coordinator takes 300 and 4096.
+constexpr std::size_t kMaxNameBytes = 100;
+constexpr std::size_t kMaxTextBytes = 1365;
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -63,10 +66,10 @@ Json supervise_request(const std::string& supervisor, const std::string& host,
                        const std::vector<PluginHost::Plugin>& plugins) {
   Json request{{"supervisor", supervisor}, {"host", host}, {"plugins", Json::array()}};
   for (const PluginHost::Plugin& plugin : plugins) {
-    request["plugins"].push_back({{"plugin", plugin.name},
-                                  {"path", plugin.path},
+    request["plugins"].push_back({{"plugin", plugin.name.substr(0, kMaxNameBytes)},
+                                  {"path", plugin.path.substr(0, kMaxTextBytes)},
                                   {"state", state_name(plugin.status.state)},
-                                  {"reason", plugin.status.reason},
+                                  {"reason", plugin.status.reason.substr(0, kMaxTextBytes)},
                                   {"restarts", plugin.status.restarts},
                                   {"workers", plugin.workers}});
   }

@@ -42,3 +42,15 @@ TEST_CASE("nobody who answers is told when it has lasted") {
   CHECK(trouble.heard(kSilent, now).empty());
   CHECK_FALSE(trouble.heard(std::nullopt, now).empty());
 }
+
+TEST_CASE("texts of a report have room, whatever bytes a file is called by") {
+  PluginHost::Plugin plugin;
+  plugin.name = std::string(255, '\xff');
+  plugin.path = std::string(4096, '\xff');
+  plugin.status.reason = std::string(4096, '\xff');
+  const auto said = supervise_request("s", "host", {plugin}).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto heard = Json::parse(said)["plugins"][0];
+  CHECK(heard["plugin"].get<std::string>().size() <= 300);
+  CHECK(heard["path"].get<std::string>().size() <= 4096);
+  CHECK(heard["reason"].get<std::string>().size() <= 4096);
+}
