@@ -154,6 +154,7 @@ void PluginHost::start(Supervisor& supervisor, Group& group, Kept& kept, const P
   }
   const std::string id = make_token(random_);
   command.env["MUSTER_WORKER_ID"] = id;
+  command.env["MUSTER_SUPERVISOR"] = std::to_string(getpid());
   const auto pid = supervisor.start_once(command, Stage::kWorkers);
   if (!command.group.empty()) {
     if (pid) {

@@ -217,6 +217,14 @@ TEST_CASE_METHOD(FolderFleet, "a worker that does not answer any more is replace
   stop_all(host, {fresh});
 }
 
+TEST_CASE_METHOD(FolderFleet, "no worker outlives its supervisor, whoever stands between them") {
+  put("fake", "#!/bin/sh\n'" + built("muster-plugin-fake").string() + "' \"$@\"\n");  // a process of its own
+  const auto host = start_worker({"--folder", folder()});
+  const pid_t worker = await_one("FAKE");
+  kill_worker(host);
+  CHECK(eventually([&] { return !runs(worker); }));
+}
+
 TEST_CASE_METHOD(FolderFleet, "memory has a limit in each process") {
   const auto trace = directory() / "trace";
   put("limited", "#!/bin/sh\nulimit -d > '" + trace.string() + "'\nexec sleep 1000\n");

@@ -1,13 +1,16 @@
 #include <sodium.h>
 #include <spdlog/logger.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -44,6 +47,16 @@ std::unique_ptr<NatsBus> connect(const NatsOptions& options, const StopSignals& 
     }
   }
   return nullptr;
+}
+
+/// Ends with the supervisor. It has asked the kernel for that itself, which forgets it where the executable brings its
+/// own user or group, and a script between the two has it for itself alone.
+void end_with_supervisor() {
+  const char* pid = std::getenv("MUSTER_SUPERVISOR");
+  if (pid == nullptr) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const bool gone = kill(std::atoi(pid), 0) != 0 && errno == ESRCH;
+  if (gone) throw std::runtime_error("the supervisor that started this worker is gone");
 }
 
 std::string host_name() {
@@ -148,6 +161,7 @@ int Worker::run(int argc, char** argv) {
     dup2(STDERR_FILENO, STDOUT_FILENO);  // whatever plugin code prints goes where the log goes
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     std::signal(SIGPIPE, SIG_IGN);
+    end_with_supervisor();
     const char* no_color = std::getenv("NO_COLOR");
     const bool plain = no_color != nullptr && *no_color != '\0';
     const int status = serve(*this, options, stderr_log(info().name, options.log_level, plain));
