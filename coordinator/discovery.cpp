@@ -30,7 +30,7 @@ void Discovery::start(TimePoint now) {
   for (const auto& row : unfinished) {
     const auto scope = RunScope::parse(row.scope);
     if (queued_.empty()) {
-      queued_.push_back({row, scope, false, {}});
+      queued_.push_back({row, scope});
       s_.log.info("run={} did not end: it starts again", row.id.value);
     } else {  // one run takes the others in, and they end with a word of it
       queued_.front().scope.add(scope);
@@ -269,19 +269,14 @@ std::vector<TargetRow> Discovery::targets_of(const RunScope& scope) {
   return targets;
 }
 
-bool Discovery::is_held_up(const std::vector<TargetRow>& targets) const {
-  const auto taken = std::ranges::count_if(targets, [&](const TargetRow& target) { return is_looked_at(target.id); });
-  if (taken == 0) return false;
-  const bool others_wait =
-      std::ranges::any_of(active_, [](const Active& each) { return each.run->waits_for_others(); });
-  return others_wait || taken == std::ssize(targets);
-}
-
 Discovery::Trigger Discovery::queue(ScopePart part, const std::string& reason) {
   RunScope scope;
   scope.add(part);
-  const bool held_up = is_held_up(targets_of(scope));
-  auto waits = std::ranges::find_if(queued_, [&](const Queued& each) { return held_up || !each.is_blocked; });
+  std::set<TargetId> after;
+  for (const auto& target : targets_of(scope)) {
+    if (is_looked_at(target.id)) after.insert(target.id);
+  }
+  auto waits = std::ranges::find_if(queued_, [&](const Queued& each) { return each.after.empty() == after.empty(); });
   if (waits == queued_.end() && queued_.size() == kMaxQueued) --waits;
   const bool merged = waits != queued_.end();
   if (!merged) {
@@ -291,7 +286,7 @@ Discovery::Trigger Discovery::queue(ScopePart part, const std::string& reason) {
     waits->row.report = "{}";
   }
   waits->scope.add(std::move(part));
-  waits->is_blocked = is_held_up(targets_of(waits->scope));
+  waits->after.merge(after);
   waits->row.state = "queued";
   waits->row.scope = waits->scope.json();
   must(s_.store.put_run(waits->row));
@@ -300,7 +295,7 @@ Discovery::Trigger Discovery::queue(ScopePart part, const std::string& reason) {
 
 bool Discovery::is_blocked(const RunId& run) const {
   const auto found = std::ranges::find(queued_, run, [](const Queued& each) { return each.row.id; });
-  return active_.size() >= kMaxActive || (found != queued_.end() && found->is_blocked);
+  return active_.size() >= kMaxActive || (found != queued_.end() && !found->after.empty());
 }
 
 bool Discovery::workers_ready(const std::vector<TargetRow>& targets) {
@@ -368,10 +363,9 @@ void Discovery::begin_queued(TimePoint now) {
 }
 
 bool Discovery::begin(Queued& queued, TimePoint now) {
-  if (queued.is_blocked || active_.size() >= kMaxActive) return false;
+  std::erase_if(queued.after, [&](const TargetId& target) { return !is_looked_at(target); });
+  if (!queued.after.empty() || active_.size() >= kMaxActive) return false;
   auto targets = targets_of(queued.scope);
-  queued.is_blocked = is_held_up(targets);
-  if (queued.is_blocked) return false;
   if (!first_) queued.workers_until = return_until(targets);
   if (now < queued.workers_until && !(first_ && workers_ready(targets))) return false;
   first_ = false;
@@ -432,13 +426,9 @@ void Discovery::tick(TimePoint now, Effects& effects) {
       each.last_progress = std::move(progress);
     }
   }
-  const auto ended = std::erase_if(active_, [](const Active& each) { return each.run->finished(); });
-  if (ended > 0 || open_targets() < open_) {
-    for (auto& each : queued_) each.is_blocked = false;
-  }
+  std::erase_if(active_, [](const Active& each) { return each.run->finished(); });
   queue_due(now);
   begin_queued(now);
-  open_ = open_targets();
 }
 
 void Discovery::queue_due(TimePoint now) {
@@ -481,7 +471,7 @@ TimePoint Discovery::next_due() const {
   for (const auto& [target, when] : due_) due = std::min(due, when);
   for (const auto& each : active_) due = std::min({due, each.run->deadline(), each.next_progress});
   if (active_.size() >= kMaxActive) return due;
-  for (const auto& each : queued_) due = each.is_blocked ? due : std::min(due, each.workers_until);
+  for (const auto& each : queued_) due = each.after.empty() ? std::min(due, each.workers_until) : due;
   return due;
 }
 

@@ -11,11 +11,11 @@
 
 namespace muster {
 
-/// When runs begin, over what, and which one: no target is looked at by two runs at once. What is asked for while all
-/// of its targets are being looked at waits in one more run, which takes in what is asked for until it begins. A run
-/// begins with those of its targets that are free, and has the others wait; one at a time has, so that each target has
-/// one look under way, one that follows, and one that is queued. A slow target holds up no other one. Store errors are
-/// thrown as StoreFailure. Thread: loop thread only.
+/// When runs begin, over what, and which one: no target is looked at by two runs at once. What is asked for over
+/// targets that are being looked at waits until that is done, in one more run, which takes in what else has to wait.
+/// What is free waits for nothing: a slow target holds up no other one. Where a run that has waited finds others of its
+/// targets taken by then, it begins without them and looks at each once it is free. Store errors are thrown as
+/// StoreFailure. Thread: loop thread only.
 class Discovery {
  public:
   struct Trigger {
@@ -65,8 +65,8 @@ class Discovery {
   struct Queued {
     RunRow row;
     RunScope scope;
-    bool is_blocked = false;  // until something of it changes, or a run has done with a target
-    TimePoint workers_until;  // it waits for workers until then
+    std::set<TargetId> after{};  // targets that were being looked at when it was asked for
+    TimePoint workers_until{};   // it waits for workers until then
   };
   static constexpr std::size_t kMaxQueued = 4;
 
@@ -93,8 +93,6 @@ class Discovery {
   /// Into a run that waits, or a new one. What could begin now waits for no run that cannot.
   Trigger queue(ScopePart scope, const std::string& reason);
   [[nodiscard]] std::vector<TargetRow> targets_of(const RunScope& scope);
-  /// Whether a run over these has to wait for one under way.
-  [[nodiscard]] bool is_held_up(const std::vector<TargetRow>& targets) const;
   /// Whether one of the runs before the active one of that number has not done with a target.
   [[nodiscard]] Run::IsTaken taken_before(std::size_t active) const;
   [[nodiscard]] TimePoint next_look(const TargetRow& target, TimePoint now) const;
@@ -110,7 +108,6 @@ class Discovery {
   Random& random_;
   std::vector<Active> active_;
   std::vector<Queued> queued_;            // bounded; one that is blocked, as a rule, and one that is about to begin
-  std::size_t open_ = 0;                  // open_targets(), at the last tick
   std::map<std::string, TimePoint> due_;  // by target name: when its interval is over
   TimePoint reread_due_ = TimePoint::max();
   RunId newest_;

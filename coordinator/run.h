@@ -72,8 +72,6 @@ class Run {
   [[nodiscard]] bool finished() const { return finished_; }
   /// Whether it has not done with that target yet.
   [[nodiscard]] bool looks_at(const TargetId& target) const;
-  /// Whether some of its targets were taken at the last advance().
-  [[nodiscard]] bool waits_for_others() const { return waits_for_others_; }
   [[nodiscard]] std::size_t open_targets() const;
   /// Of WriteLog, when it began.
   [[nodiscard]] std::uint64_t begun_at() const { return begun_at_; }
@@ -211,7 +209,7 @@ class Run {
   std::uint64_t begun_at_ = 0;
   bool finished_ = false;
   bool aborted_ = false;
-  bool waits_for_others_ = false;
+  bool waits_for_others_ = false;  // some of its targets were taken at the last advance()
   std::vector<std::unique_ptr<TargetRun>> targets_;
   std::unordered_map<JobId, Pending> pending_;
   std::vector<RunProblem> problems_;

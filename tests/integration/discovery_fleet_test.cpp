@@ -208,7 +208,7 @@ TEST_CASE("a target without workers is reported, and looked at as soon as one is
   CHECK(fleet.resources({"--target", "cloud", "--state", "stale"}).size() == 20);
 }
 
-TEST_CASE("a target that is named while another run waits is looked at all the same") {
+TEST_CASE("a target that is named while another run waits is looked at at once") {
   PartsFleet fleet;
   fleet.configure(kOnlyWhenAsked + std::string("  - {name: slow, namespace: FAKE, config: {resources: 60, page: 1, "
                                                "latency_ms: 250}}\n"
@@ -217,12 +217,16 @@ TEST_CASE("a target that is named while another run waits is looked at all the s
   const auto running = fleet.json({"discover"})["run"].get<std::string>();
   REQUIRE(reaches(fleet, running, [](const Json& scan) { return scan["listed"] > 0; }));
   const auto follows = fleet.json({"discover"})["run"];
-  const auto merged = fleet.json({"discover", "--target", "hidden"})["run"];
+  const auto merged = fleet.json({"discover", "--target", "slow"})["run"];
   CHECK(follows == merged);
   CHECK(follows != running);
+  const auto beside = fleet.json({"discover", "--target", "hidden"})["run"];
+  CHECK(beside != follows);
+  const auto quick = report_of(fleet, beside);
+  CHECK(quick["state"] == "complete");
+  CHECK(scan_of(quick, "hidden", "FAKE::Cloud::Thing0")["listed"] == 100);
   const auto report = report_of(fleet, merged);
   CHECK(report["state"] == "complete");
-  CHECK(scan_of(report, "hidden", "FAKE::Cloud::Thing0")["listed"] == 100);
   CHECK(scan_of(report, "slow", "FAKE::Cloud::Thing0")["listed"] == 60);
 }
 
