@@ -218,22 +218,6 @@ TEST_CASE("an active worker that is rejected leaves the group, and comes back wh
   CHECK(worker.submitted().size() == 1);
 }
 
-TEST_CASE("an active worker takes no rejection that it has not asked for") {
-  const ThingsPlugin plugin;
-  WorkerHarness worker(plugin);
-  worker.start_accepted();
-  for (const bool final : {false, true}) {
-    worker.reject({.code = "PROTOCOL", .message = "speak version 2", .final = final});
-    CHECK(worker.core().state() == State::kActive);
-  }
-  worker.send_to_pool(worker.job("a"));
-  CHECK(worker.submitted().size() == 1);
-  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
-  worker.advance(Millis{300});
-  worker.reject({.code = "PROTOCOL", .message = "speak version 2", .final = true});
-  CHECK(worker.core().state() != State::kActive);
-}
-
 TEST_CASE("who leaves the group gets none of its jobs any more") {
   const ThingsPlugin plugin;
   WorkerHarness worker(plugin);
