@@ -248,7 +248,7 @@ class Dispatcher {
   std::multimap<TimePoint, JobId> delayed_;               // back-off
   TimePoint next_check_;                                  // of leases and deadlines
   TimePoint blocked_until_ = TimePoint::max();            // earliest end of a wait found by the last pump
-  std::map<std::string, std::size_t> part_bytes_;         // by namespace; none that has no part
+  std::map<std::string, std::size_t> part_bytes_;         // by namespace
   std::vector<JobOutcome> outcomes_;
   std::vector<JobNotice> notices_;
   Counters counters_;

@@ -163,9 +163,9 @@ bool Dispatcher::make_part_room(const std::string& ns, std::size_t bytes) {
 
 void Dispatcher::drop_parts(Record& record) {
   if (!record.parts) return;
-  const auto held = part_bytes_.find(record.spec.lane.ns);
-  held->second -= record.parts->bytes();
-  if (held->second == 0) part_bytes_.erase(held);
+  auto& held = part_bytes_[record.spec.lane.ns];
+  held -= record.parts->bytes();
+  if (held == 0) part_bytes_.erase(record.spec.lane.ns);
   record.parts.reset();
 }
 

@@ -337,6 +337,16 @@ TEST_CASE_METHOD(SignsFixture, "parts of all replies together are kept up to 256
   CHECK(dispatcher.counters().refused_parts == 1);
 }
 
+TEST_CASE_METHOD(SignsFixture, "parts that are empty, or do not belong to the others, take no room") {
+  join("w1", 3);
+  const auto empty = dispatch().job, wrong = dispatch().job, other = dispatch().job;
+  answer(empty, "w1", Part{0, 2, ""});
+  answer(wrong, "w1", Part{7, 2, "part"});
+  answer(other, "w1", Part{0, 2, "part"});
+  for (const auto& job : {other, wrong, empty}) succeed(job, "w1");
+  CHECK(outcomes().size() == 3);
+}
+
 TEST_CASE_METHOD(SignsFixture, "parts of one namespace leave room for those of others") {
   join("w1", 4);
   std::vector<Job> jobs;
