@@ -263,3 +263,33 @@ TEST_CASE_METHOD(CommandsFixture, "an export comes in pages, and leaves out what
   CHECK(names == Strings{"a", "c"});
   CHECK(pages == 2);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "a run over a stack looks at the types of its resources, and needs some") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  const auto report = discover({{"stacks", {"shop"}}});
+  REQUIRE(report["scans"].size() == 1);
+  CHECK(report["scans"][0]["type"] == "NS::Box");
+  const auto runs = api("runs")["items"].size();
+  const auto refused = api("discover", {{"stacks", {"none"}}})["error"];
+  CHECK(refused["code"] == "NOT_FOUND");
+  CHECK(refused["message"] == "no stack none has resources");
+  CHECK(api("runs")["items"].size() == runs);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "a plan says whether the fleet still waits for its first workers") {
+  start();
+  auto early = plan(stack({box("a")}));
+  CHECK(early["awaits_workers"] == true);
+  CHECK(early["mistakes_total"] == 1);
+  SECTION("which come") {
+    add_worker();
+    finish_runs();
+    CHECK(plan(stack({box("a")}))["mistakes_total"] == 0);
+  }
+  SECTION("or do not") {
+    finish_runs();
+    CHECK(plan(stack({box("a")}))["mistakes_total"] == 1);
+  }
+  CHECK(plan(stack({box("a")}))["awaits_workers"] == false);
+}

@@ -5,10 +5,9 @@
 #include <catch2/catch.hpp>
 
 #include "coordinator/event_log.h"
-#include "support/commands_fixture.h"
+#include "support/coordinator_fixture.h"
 
 using namespace muster;
-using test::CommandsFixture;
 using test::CoordinatorFixture;
 using Strings = std::vector<std::string>;
 using Catch::Contains;
@@ -438,58 +437,6 @@ TEST_CASE_METHOD(ApiFixture, "events are read from a sequence or a time on, with
   CHECK(refused("events", {{"since", "yesterday"}}) == "INVALID_REQUEST");
 }
 
-TEST_CASE_METHOD(ApiFixture, "large runs and events come in pages that a message has room for") {
-  for (int i = 0; i < 100; ++i) {
-    RunRow run;
-    run.id = RunId(make_ulid(clock.wall(), random));
-    run.state = "complete";
-    run.trigger = "interval";
-    run.scope = "[]";
-    run.finished_at = clock.wall();
-    run.report = Json{{"run", run.id.value}, {"text", std::string(15'000, 'x')}}.dump();
-    clock.advance(Millis(10));
-    store->put_run(run).value();
-    store->append_event({0, clock.wall(), "NS", "resource.changed", "x", run.report}).value();
-  }
-  store->commit().value();
-  start_discovered();
-  advance(Millis(500));
-  const std::string verb = GENERATE("runs", "events");
-  CAPTURE(verb);
-  std::set<std::string> seen;
-  std::size_t items = 0;
-  int pages = 0;
-  Json request{{"api", 1}, {"limit", 1000}};
-  for (Json next = ""; !next.is_null() && pages < 20; ++pages) {
-    const auto text = api_text(verb, request.dump());
-    REQUIRE(text.size() < 750'000);
-    const auto page = Json::parse(text);
-    for (const auto& one : page.at("items")) seen.insert(one.value("run", one.value("id", "")));
-    items += page["items"].size();
-    next = page["next"];
-    request["cursor"] = next;
-  }
-  CHECK(pages > 1);
-  CHECK(items > 100);
-  CHECK(seen.size() == items);
-}
-
-TEST_CASE_METHOD(ApiFixture, "the status says whether all is well, and why not") {
-  start_discovered();
-  auto status = api("status");
-  CHECK(status["state"] == "ok");
-  CHECK(status["fleet"] == store->fleet().value);
-  CHECK(status["coordinator"] == coordinator->status().id.value);
-  CHECK(status["resources"] == 3);
-  CHECK(status["workers"] == 1);
-  CHECK(status["malformed"] == 0);
-  remove_worker("w1");
-  advance(Millis(5000));
-  status = api("status");
-  CHECK(status["state"] == "degraded");
-  CHECK_THAT(status["checks"].dump(), Contains("no worker of NS/default"));
-}
-
 TEST_CASE_METHOD(ApiFixture, "counts are those of the inventory") {
   start_discovered();
   CHECK(item("counts")["target"] == "t");
@@ -587,61 +534,18 @@ TEST_CASE_METHOD(ApiFixture, "a report that no message has room for comes in par
   CHECK(refused("run", {{"run", id}, {"cursor", "x"}}) == "INVALID_REQUEST");
 }
 
-TEST_CASE_METHOD(ApiFixture, "the problems of a report that comes in parts stand in the first one") {
+TEST_CASE_METHOD(ApiFixture, "the status says whether all is well, and why not") {
   start_discovered();
-  RunRow run;
-  run.id = RunId(make_ulid(clock.wall(), random));
-  run.state = "partial";
-  run.trigger = "user";
-  run.scope = "[]";
-  run.finished_at = clock.wall();
-  const Json scans(3000, Json{{"target", std::string(300, 't')}, {"type", "NS::Box"}});
-  run.report =
-      Json{{"run", run.id.value}, {"scans", scans}, {"problems", {{{"target", "t"}, {"code", "THROTTLING"}}}}}.dump();
-  store->put_run(run).value();
-  store->commit().value();
-  std::vector<std::size_t> problems;
-  std::size_t told = 0;
-  Json request{{"run", run.id.value}};
-  for (Json next = ""; !next.is_null() && problems.size() < 20;) {
-    const auto part = api("run", request);
-    problems.push_back(part["problems"].size());
-    told += part["scans"].size();
-    next = part["next"];
-    request["cursor"] = next;
-  }
-  CHECK(told == 3000);
-  REQUIRE(problems.size() > 1);
-  CHECK(problems.front() == 1);
-  CHECK(std::ranges::count(problems, 0) == static_cast<std::ptrdiff_t>(problems.size() - 1));
-}
-
-TEST_CASE_METHOD(CommandsFixture, "a run over a stack looks at the types of its resources, and needs some") {
-  start_discovered();
-  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
-  const auto report = discover({{"stacks", {"shop"}}});
-  REQUIRE(report["scans"].size() == 1);
-  CHECK(report["scans"][0]["type"] == "NS::Box");
-  const auto runs = api("runs")["items"].size();
-  const auto refused = api("discover", {{"stacks", {"none"}}})["error"];
-  CHECK(refused["code"] == "NOT_FOUND");
-  CHECK(refused["message"] == "no stack none has resources");
-  CHECK(api("runs")["items"].size() == runs);
-}
-
-TEST_CASE_METHOD(CommandsFixture, "a plan says whether the fleet still waits for its first workers") {
-  start();
-  auto early = plan(stack({box("a")}));
-  CHECK(early["awaits_workers"] == true);
-  CHECK(early["mistakes_total"] == 1);
-  SECTION("which come") {
-    add_worker();
-    finish_runs();
-    CHECK(plan(stack({box("a")}))["mistakes_total"] == 0);
-  }
-  SECTION("or do not") {
-    finish_runs();
-    CHECK(plan(stack({box("a")}))["mistakes_total"] == 1);
-  }
-  CHECK(plan(stack({box("a")}))["awaits_workers"] == false);
+  auto status = api("status");
+  CHECK(status["state"] == "ok");
+  CHECK(status["fleet"] == store->fleet().value);
+  CHECK(status["coordinator"] == coordinator->status().id.value);
+  CHECK(status["resources"] == 3);
+  CHECK(status["workers"] == 1);
+  CHECK(status["malformed"] == 0);
+  remove_worker("w1");
+  advance(Millis(5000));
+  status = api("status");
+  CHECK(status["state"] == "degraded");
+  CHECK_THAT(status["checks"].dump(), Contains("no worker of NS/default"));
 }

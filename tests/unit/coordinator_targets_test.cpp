@@ -550,3 +550,47 @@ TEST_CASE_METHOD(TargetsFixture, "a plan of targets that others have declared si
         "plan again");
   CHECK(count() == 0);
 }
+
+TEST_CASE_METHOD(TargetsFixture, "targets of files are kept, and leave with what stood on them") {
+  start_discovered();
+  auto request = file();
+  CHECK(apply(request)["state"] == "complete");
+  finish_runs();
+  CHECK(last_report()["trigger"] == "apply");
+  restart();
+  finish_runs();
+  CHECK(api("targets")["items"].size() == 2);
+  CHECK(api("targets")["items"].at(0)["state"] == "active");
+  CHECK(plan(request)["nothing"] == true);
+  request["targets"][0]["name"] = "t";
+  CHECK_THAT(plan(request)["mistakes"].dump(), Contains("declared in the fleet's configuration"));
+  CHECK(plan(request)["mistakes"].at(0)["pointer"] == "/targets/t");
+  request["targets"][0]["name"] = "new";
+  request["mode"] = "destroy";
+  CHECK(apply(request)["state"] == "complete");
+  settle();
+  CHECK(api("targets")["items"].at(0)["state"] == "removed");
+}
+
+TEST_CASE_METHOD(TargetsFixture, "a target of a file that the configuration names later is the configuration's") {
+  start_discovered();
+  const auto request = file();
+  CHECK(apply(request)["state"] == "complete");
+  finish_runs();
+  const auto state = [&] {
+    for (const auto targets = api("targets"); const auto& target : targets["items"]) {
+      if (target["name"] == "new") return target["state"].get<std::string>();
+    }
+    return std::string("absent");
+  };
+  config.targets.push_back(config.targets.front());
+  config.targets.back().name = "new";
+  restart();
+  finish_runs();
+  CHECK(state() == "active");
+  CHECK(plan(request)["mistakes"].at(0)["pointer"] == "/targets/new");
+  config.targets.pop_back();
+  restart();
+  finish_runs();
+  CHECK(state() == "removed");
+}

@@ -1,0 +1,80 @@
+// Answers that no message has room for come in pages, and nothing is left out or told twice.
+#include <algorithm>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "support/coordinator_fixture.h"
+
+using namespace muster;
+using test::CoordinatorFixture;
+
+namespace {
+
+struct PagesFixture : CoordinatorFixture {
+  /// A run that has ended, with this report, as the store has it.
+  RunRow keep_run(Json report) {
+    RunRow run;
+    run.id = RunId(make_ulid(clock.wall(), random));
+    run.state = "complete";
+    run.trigger = "user";
+    run.scope = "[]";
+    run.finished_at = clock.wall();
+    report["run"] = run.id.value;
+    run.report = report.dump();
+    store->put_run(run).value();
+    clock.advance(Millis(10));
+    return run;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(PagesFixture, "large runs and events come in pages that a message has room for") {
+  for (int i = 0; i < 100; ++i) {
+    const auto report = keep_run({{"text", std::string(15'000, 'x')}}).report;
+    store->append_event({0, clock.wall(), "NS", "resource.changed", "x", report}).value();
+  }
+  store->commit().value();
+  start_discovered();
+  advance(Millis(500));
+  const std::string verb = GENERATE("runs", "events");
+  CAPTURE(verb);
+  std::set<std::string> seen;
+  std::size_t items = 0;
+  int pages = 0;
+  Json request{{"api", 1}, {"limit", 1000}};
+  for (Json next = ""; !next.is_null() && pages < 20; ++pages) {
+    const auto text = api_text(verb, request.dump());
+    REQUIRE(text.size() < 750'000);
+    const auto page = Json::parse(text);
+    for (const auto& one : page.at("items")) seen.insert(one.value("run", one.value("id", "")));
+    items += page["items"].size();
+    next = page["next"];
+    request["cursor"] = next;
+  }
+  CHECK(pages > 1);
+  CHECK(items > 100);
+  CHECK(seen.size() == items);
+}
+
+TEST_CASE_METHOD(PagesFixture, "the problems of a report that comes in parts stand in the first one") {
+  start_discovered();
+  const Json scans(3000, Json{{"target", std::string(300, 't')}, {"type", "NS::Box"}});
+  const auto run = keep_run({{"scans", scans}, {"problems", {{{"target", "t"}, {"code", "THROTTLING"}}}}});
+  store->commit().value();
+  std::vector<std::size_t> problems;
+  std::size_t told = 0;
+  Json request{{"run", run.id.value}};
+  for (Json next = ""; !next.is_null() && problems.size() < 20;) {
+    const auto part = api("run", request);
+    problems.push_back(part["problems"].size());
+    told += part["scans"].size();
+    next = part["next"];
+    request["cursor"] = next;
+  }
+  CHECK(told == 3000);
+  REQUIRE(problems.size() > 1);
+  CHECK(problems.front() == 1);
+  CHECK(std::ranges::count(problems, 0) == static_cast<std::ptrdiff_t>(problems.size() - 1));
+}
