@@ -76,6 +76,11 @@ class WorkerHarness {
     heard_.clear();
   }
   void accept() { answer_announcement({.fleet = fleet_, .coordinator = coordinator_, .rejected = {}, .features = {}}); }
+  /// Has the worker announce itself again, also one that is active.
+  void call_roll() {
+    send(subjects().rollcall(), encode(RollCall{fleet_, coordinator_}));
+    advance(Millis{251});
+  }
   void reject(Rejection rejection) {
     answer_announcement(
         {.fleet = fleet_, .coordinator = coordinator_, .rejected = std::move(rejection), .features = {}});

@@ -97,6 +97,7 @@ TEST_CASE("a plugin is initialized once, before anybody hears of the worker") {
   worker.send_to_pool(worker.job("b"));
   worker.run_one();
   CHECK(worker.count<JobResult>("b") == 1);
+  worker.call_roll();
   worker.reject({.code = "LIMIT", .message = "too many workers"});
   worker.advance(Millis{60'000});
   CHECK(plugin.initialized == 1);
@@ -410,8 +411,7 @@ TEST_CASE("a worker that drains or is rejected asks for health no more") {
     worker.control(Drain{});
   }
   SECTION("is rejected") {
-    worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
-    worker.advance(Millis{250});
+    worker.call_roll();
     worker.reject({.code = "LIMIT", .message = "too many workers"});
   }
   worker.advance(Millis{30'000});
@@ -577,8 +577,7 @@ TEST_CASE("a change that was not begun keeps no worker from cleaning up") {
   worker.start_accepted();
   worker.send_to_pool(worker.job("a", CreateJob{"key", {}, {}}));
   REQUIRE(worker.count<Accepted>("a") == 1);
-  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
-  worker.advance(Millis{251});
+  worker.call_roll();
   worker.reject({.code = "PROTOCOL", .message = "speak version 2", .final = true});
   REQUIRE(worker.core().state() == State::kCleaning);
   worker.run_life();

@@ -107,8 +107,7 @@ TEST_CASE("a worker that is accepted again is in its pool once, and one that dra
   const ThingsPlugin plugin;
   WorkerHarness worker(plugin, 16);
   worker.start_accepted();
-  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
-  worker.advance(Millis{251});
+  worker.call_roll();
   worker.accept();
   for (int i = 0; i < 16; ++i) worker.send_to_pool(worker.job("t" + std::to_string(i)));
   CHECK(worker.submitted().size() == 16);
@@ -197,6 +196,7 @@ TEST_CASE("another rejection makes it ask again, ever more seldom") {
   CHECK(asked_after() == Millis{4000});
   worker.accept();
   CHECK(worker.core().state() == State::kActive);
+  worker.call_roll();
   CHECK(asked_after() == Millis{1000});  // what was before is past
 }
 
@@ -204,8 +204,7 @@ TEST_CASE("an active worker that is rejected leaves the group, and comes back wh
   const ThingsPlugin plugin;
   WorkerHarness worker(plugin);
   worker.start_accepted();
-  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
-  worker.advance(Millis{300});
+  worker.call_roll();
   worker.reject({.code = "MANIFEST", .message = "unknown type"});
   CHECK(worker.core().state() == State::kAnnouncing);
   worker.send_to_pool(worker.job("a"));
@@ -218,12 +217,27 @@ TEST_CASE("an active worker that is rejected leaves the group, and comes back wh
   CHECK(worker.submitted().size() == 1);
 }
 
+TEST_CASE("an active worker takes no rejection that it has not asked for") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start();
+  worker.accept();
+  for (const bool final : {false, true}) {
+    worker.reject({.code = "PROTOCOL", .message = "speak version 2", .final = final});
+    CHECK(worker.core().state() == State::kActive);
+  }
+  worker.send_to_pool(worker.job("a"));
+  CHECK(worker.submitted().size() == 1);
+  worker.call_roll();
+  worker.reject({.code = "PROTOCOL", .message = "speak version 2", .final = true});
+  CHECK(worker.core().state() != State::kActive);
+}
+
 TEST_CASE("who leaves the group gets none of its jobs any more") {
   const ThingsPlugin plugin;
   WorkerHarness worker(plugin);
   worker.start_accepted();
-  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
-  worker.advance(Millis{251});
+  worker.call_roll();
   SECTION("rejected for the time being") {
     worker.reject({.code = "LIMIT", .message = "too many workers"});
   }
@@ -246,8 +260,7 @@ TEST_CASE("a worker that is rejected says that it has its jobs until they are do
   WorkerHarness worker(plugin);
   worker.start_accepted();
   worker.send_to_pool(worker.job("a"));
-  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
-  worker.advance(Millis{251});
+  worker.call_roll();
   worker.reject({.code = "LIMIT", .message = "too many workers"});
   worker.heard().clear();
   worker.advance(Millis{3000});
@@ -293,8 +306,7 @@ TEST_CASE("a roll call is answered by announcing again, spread over 250 ms, nami
   WorkerHarness worker(plugin);
   worker.start_accepted();
   worker.send_to_pool(worker.job("a"));
-  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
-  worker.advance(Millis{251});
+  worker.call_roll();
   REQUIRE(worker.announcements().size() == 1);
   CHECK(worker.announcements().front().running == std::vector<Running>{{JobId("job-a"), Token("a")}});
   CHECK(worker.announcements().front().fleet == worker.fleet());

@@ -149,6 +149,8 @@ void WorkerCore::on_announcement_reply(const Message& message, TimePoint now) {
   auto reply = decode<AnnouncementReply>(message.data);
   if (!reply) return malformed("answer to an announcement", reply.error(), now);
   if (reply->rejected) {
+    // It has been accepted, and has not asked again: somebody announced it falsely, and it is not this one's answer.
+    if (announce_at_ == TimePoint::max()) return static_cast<void>(++counters_.foreign);
     on_rejected(*reply->rejected, now);
   } else {
     on_accepted(*reply, now);
