@@ -258,12 +258,14 @@ Result<JsonText> Api::discover(ApiRequest& request, Effects&) {
     scope.look = Look::kReread;
     std::set<std::string, std::less<>> targets, types;
     for (const auto& stack : scope.stacks) {
+      bool has_any = false;
       must(p_.store.of_stack(stack, {}, [&](const ManagedView& row) {
+        has_any = true;
         targets.emplace(row.target);
         types.emplace(row.type);
       }));
+      if (!has_any) return unknown("no stack " + stack + " has resources");
     }
-    if (targets.empty()) return unknown("no stack " + scope.stacks.front() + " has resources");
     if (scope.targets.empty()) scope.targets.assign(targets.begin(), targets.end());
     if (scope.types.empty()) scope.types.assign(types.begin(), types.end());
   }

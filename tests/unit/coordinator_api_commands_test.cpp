@@ -264,16 +264,18 @@ TEST_CASE_METHOD(CommandsFixture, "an export comes in pages, and leaves out what
   CHECK(pages == 2);
 }
 
-TEST_CASE_METHOD(CommandsFixture, "a run over a stack looks at the types of its resources, and needs some") {
+TEST_CASE_METHOD(CommandsFixture, "a run over stacks looks at the types of their resources, and each needs some") {
   start_discovered();
   REQUIRE(apply(stack({box("a")}))["state"] == "complete");
   const auto report = discover({{"stacks", {"shop"}}});
   REQUIRE(report["scans"].size() == 1);
   CHECK(report["scans"][0]["type"] == "NS::Box");
   const auto runs = api("runs")["items"].size();
-  const auto refused = api("discover", {{"stacks", {"none"}}})["error"];
-  CHECK(refused["code"] == "NOT_FOUND");
-  CHECK(refused["message"] == "no stack none has resources");
+  for (const Json& stacks : {Json{"none"}, Json{"shop", "none"}}) {
+    const auto refused = api("discover", {{"stacks", stacks}})["error"];
+    CHECK(refused["code"] == "NOT_FOUND");
+    CHECK(refused["message"] == "no stack none has resources");
+  }
   CHECK(api("runs")["items"].size() == runs);
 }
 
