@@ -1,8 +1,12 @@
-// The verbs for people who write plugins.
+// The verbs of plugins on this machine.
 
+#include <cctype>
 #include <csignal>
+#include <filesystem>
 
 #include "coordinator/cli/command_line.h"
+#include "coordinator/cli/plugin_folder.h"
+#include "coordinator/cli/plugin_install.h"
 #include "coordinator/cli/plugin_test/plugin_test.h"
 
 namespace muster::cli {
@@ -19,14 +23,131 @@ void hear_interrupts() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+int refuse(Screen& screen, const Error& error) {
+  screen.err << "muster: " << escape(error.message) << std::endl;
+  return error.code == Errc::kNotFound || error.code == Errc::kInvalidRequest ? 2 : 1;
+}
+
+std::string short_sum(const Json& row, const char* name) {
+  return field(row, name).substr(0, 12);
+}
+
+int list_plugins(Screen& screen, const std::string& folder) {
+  const auto plugins = installed_plugins(folder);
+  if (!plugins) return refuse(screen, plugins.error());
+  ListWriter list(screen,
+                  {column("PLUGIN", "plugin"),
+                   column("STATE", "state"),
+                   {"VERSION", [](const Json& row) { return short_sum(row, "sha256"); }},
+                   {"BEFORE", [](const Json& row) { return short_sum(row, "previous"); }},
+                   column("CHECKSUM", "checksum"),
+                   column("REASON", "reason")},
+                  "no plugins");
+  for (const InstalledPlugin& plugin : *plugins) {
+    const bool starts = plugin.refusal.empty();
+    list.add(Json{{"plugin", plugin_name(plugin.file)},
+                  {"file", plugin.file},
+                  {"state", plugin.disabled ? "disabled"
+                            : starts        ? "enabled"
+                                            : "refused"},
+                  {"sha256", plugin.version.empty() ? Json() : Json(plugin.version)},
+                  {"previous", plugin.previous.empty() ? Json() : Json(plugin.previous)},
+                  {"checksum", plugin.verified   ? "listed"
+                               : plugin.disabled ? ""
+                                                 : "not listed"},
+                  {"reason", plugin.disabled ? "" : plugin.refusal}}
+                 .dump());
+  }
+  return list.finish() ? 0 : 1;
+}
+
+/// Says what was done, and what keeps the plugin from being started.
+int tell(Screen& screen, const std::string& folder, const Result<std::string>& done, const std::string& what) {
+  if (!done) return refuse(screen, done.error());
+  note(screen, plugin_name(*done) + " is " + what);
+  const auto plugins = installed_plugins(folder);
+  if (!plugins) return refuse(screen, plugins.error());
+  for (const InstalledPlugin& plugin : *plugins) {
+    if (plugin.file != *done || plugin.disabled) continue;
+    if (!plugin.refusal.empty()) return refuse(screen, {Errc::kConflict, "and is not started: " + plugin.refusal});
+    if (!plugin.verified) {
+      note(screen,
+           "nobody verifies it: the folder has no list of checksums (`sha256sum muster-plugin-* > SHA256SUMS`)");
+    }
+  }
+  return 0;
+}
+
+struct FolderOptions {
+  std::string folder, plugin, sha256;
+};
+using FolderAction = int (*)(Screen&, const FolderOptions&);
+
+/// `argument`   what `plugin` means; none: the verb is about the whole folder
+void declare_folder_verb(CommandLine& line, CLI::App& plugin, const char* name, const char* description,
+                         const char* example, const char* argument, FolderAction act) {
+  line.verb(plugin, name, description, example, [argument, act, name](CLI::App& verb) {
+    const auto options = std::make_shared<FolderOptions>();
+    if (argument != nullptr) verb.add_option("plugin", options->plugin, argument)->required();
+    verb.add_option("--folder", options->folder, "that `muster worker --folder` runs")->required()->type_name("DIR");
+    if (std::string_view(name) == "install") {
+      verb.add_option("--sha256", options->sha256, "what it must have: 64 hexadecimal digits")
+          ->type_name("SUM")
+          ->transform(CLI::Validator(
+              [](std::string& sum) {
+                for (char& c : sum) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+                const bool good = sum.size() == 64 && sum.find_first_not_of("0123456789abcdef") == std::string::npos;
+                return good ? std::string() : "expected 64 hexadecimal digits, as `sha256sum` prints them";
+              },
+              ""));
+    }
+    return [options, act](Session& session) { return act(session.screen, *options); };
+  });
+}
+
+void declare_folder_verbs(CommandLine& line, CLI::App& plugin) {
+  constexpr const char* kName = "a name (fs: muster-plugin-fs)";
+  declare_folder_verb(line, plugin, "install", "put a plugin, or another version of it, into a folder",
+                      "muster plugin install ./muster-plugin-notes --folder /opt/muster/plugins --sha256 SUM",
+                      "path of the executable", [](Screen& screen, const FolderOptions& options) {
+                        return tell(screen, options.folder,
+                                    install_plugin(options.folder, options.plugin, options.sha256), "installed");
+                      });
+  declare_folder_verb(
+      line, plugin, "list", "show the plugins of a folder, and why one is not started",
+      "muster plugin list --folder /opt/muster/plugins", nullptr,
+      [](Screen& screen, const FolderOptions& options) { return list_plugins(screen, options.folder); });
+  declare_folder_verb(line, plugin, "rollback", "put the version before in a plugin's place; again: back",
+                      "muster plugin rollback notes --folder /opt/muster/plugins", kName,
+                      [](Screen& screen, const FolderOptions& options) {
+                        return tell(screen, options.folder, roll_back_plugin(options.folder, options.plugin),
+                                    "the version before again");
+                      });
+  declare_folder_verb(line, plugin, "disable", "have a folder's plugin started no more",
+                      "muster plugin disable notes --folder /opt/muster/plugins", kName,
+                      [](Screen& screen, const FolderOptions& options) {
+                        return tell(screen, options.folder, disable_plugin(options.folder, options.plugin), "disabled");
+                      });
+  declare_folder_verb(line, plugin, "enable", "have a disabled plugin started again",
+                      "muster plugin enable notes --folder /opt/muster/plugins", kName,
+                      [](Screen& screen, const FolderOptions& options) {
+                        return tell(screen, options.folder, enable_plugin(options.folder, options.plugin), "enabled");
+                      });
+  declare_folder_verb(line, plugin, "remove", "take a plugin and the version before it out of a folder",
+                      "muster plugin remove notes --folder /opt/muster/plugins", kName,
+                      [](Screen& screen, const FolderOptions& options) {
+                        return tell(screen, options.folder, remove_plugin(options.folder, options.plugin), "removed");
+                      });
+}
+
 }  // namespace
 
 void declare_plugin_verbs(CommandLine& line) {
-  CLI::App* const plugin =
-      line.verb(line.app, "plugin", "for people who write plugins",
-                "muster plugin test ./build/muster-plugin-notes --target target.yaml --fixtures fixtures",
-                [](CLI::App&) { return [](Session&) { return 2; }; });
+  CLI::App* const plugin = line.verb(line.app, "plugin", "put plugins into a folder, and test them",
+                                     "muster plugin install ./muster-plugin-notes --folder /opt/muster/plugins",
+                                     [](CLI::App&) { return [](Session&) { return 2; }; });
   plugin->require_subcommand(1);
+  declare_folder_verbs(line, *plugin);
   line.verb(*plugin, "test", "test a plugin's executable against the contract",
             "muster plugin test ./build/muster-plugin-notes --target target.yaml --fixtures fixtures",
             [](CLI::App& verb) {

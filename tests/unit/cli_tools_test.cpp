@@ -234,3 +234,44 @@ TEST_CASE("check reads standard input") {
   std::cin.rdbuf(before);
   CHECK(test.err.str().find("(standard input):1:9: prefix: ") == 0);
 }
+
+TEST_CASE("the verbs that keep a folder of plugins") {
+  const Directory at;
+  const std::string folder = fs::path(at.file("plugins/README", "", fs::perms::owner_read)).parent_path();
+  const std::string file = at.file("muster-plugin-x", "abc");
+  test::TestScreen screen(Format::kNdjson);
+  const auto muster = [&](const std::string& arguments) {
+    CommandLine line;
+    line.app.parse("plugin " + arguments + " --folder " + folder);
+    Session session{line.common, {}, screen.screen};
+    screen.out.str({});
+    return line.action(session);
+  };
+  CHECK(muster("install " + file + " --sha256 " + std::string(64, '0')) == 2);
+  CHECK_THROWS_AS(muster("install " + file + " --sha256 abc"), CLI::ValidationError);
+  const std::string sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  CHECK(muster("install " + file + " --sha256 " + sum) == 0);
+  at.file("muster-plugin-x", "abcd");
+  CHECK(muster("install " + file) == 0);
+  CHECK(muster("rollback x") == 0);
+  CHECK(muster("list") == 0);
+  const auto row = Json::parse(screen.out.str());
+  CHECK(row["plugin"] == "x");
+  CHECK(row["file"] == "muster-plugin-x");
+  CHECK(row["state"] == "enabled");
+  CHECK(row["sha256"] == sum);
+  CHECK(row["previous"].get<std::string>().size() == 64);
+  CHECK(row["checksum"] == "listed");
+  CHECK(row["reason"] == "");
+  CHECK(muster("disable x") == 0);
+  CHECK(muster("list") == 0);
+  CHECK(Json::parse(screen.out.str())["state"] == "disabled");
+  CHECK(muster("enable x") == 0);
+  at.file("plugins/SHA256SUMS", "rubbish", fs::perms::owner_read);
+  CHECK(muster("list") == 0);
+  CHECK(Json::parse(screen.out.str())["state"] == "refused");
+  CHECK(muster("rollback x") == 1);  // done, and it is not started
+  CHECK_THAT(screen.err.str(), Catch::Contains("and is not started: SHA256SUMS:1: expected"));
+  CHECK(muster("remove x") == 0);
+  CHECK(muster("remove x") == 2);
+}
