@@ -1,6 +1,7 @@
 // Who has a name in its stack, when another takes it.
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -46,15 +47,43 @@ void rename_others(Store& store, const CommandStep& step) {
   for (auto& [row, declared] : others) rename_to_go(store, row, step.stack, std::move(declared));
 }
 
-const CommandStep* leaving_user(Store& store, const CommandPlan& plan, const CommandStep& replaced) {
-  const auto uses_it = [&](const CommandStep& step) {
-    if (step.action != StepAction::kDelete || step.stack != replaced.stack) return false;
+std::string way_to_replace(Store& store, const CommandPlan& plan, const CommandStep& replaced) {
+  const auto find = [&](StepAction action, const std::function<bool(const CommandStep&)>& uses_it) {
+    const auto found = std::ranges::find_if(plan.steps, [&](const CommandStep& step) {
+      return step.action == action && step.stack == replaced.stack && uses_it(step);
+    });
+    return found == plan.steps.end() ? std::string() : found->name;
+  };
+  const auto leaves = find(StepAction::kDelete, [&](const CommandStep& step) {
     const auto claim = must(store.claim(step.row));
     const auto declared = claim ? claimed(claim->declared) : std::nullopt;
     return declared && declared->needs().contains(replaced.name);
+  });
+  if (!leaves.empty()) {
+    return " (" + leaves + ", which uses it, is deleted only when all else has succeeded: apply once with `--exclude " +
+           replaced.name + "`, then without)";
+  }
+  const auto turns = find(StepAction::kUpdate, [&](const CommandStep& step) {
+    return step.resource && step.resource->needs().contains(replaced.name);
+  });
+  if (turns.empty()) return {};
+  return " (" + turns + ", which uses it, turns to the new one only when that is there: where both can be there at a " +
+         "time, `lifecycle: {replace: create-first}` of " + replaced.name + " makes that first)";
+}
+
+std::string way_to_create(const CommandPlan& plan, const CommandStep& created) {
+  const auto had_its_name = [&](const CommandStep& step) {
+    return step.action == StepAction::kDelete && step.stack == created.stack && step.name == created.name &&
+           step.target == created.target;
   };
-  const auto found = std::ranges::find_if(plan.steps, uses_it);
-  return found == plan.steps.end() ? nullptr : &*found;
+  const auto found = std::ranges::find_if(plan.steps, had_its_name);
+  if (found == plan.steps.end()) {
+    return " (it was not made by this command: `muster discover --target " + created.target +
+           " --wait`, and what is there is adopted)";
+  }
+  return " (" + found->native_id + ", the " + found->type + " that was " + created.name +
+         ", is deleted only when all else has succeeded: where that is in its way, apply once without " + created.name +
+         ", then with it)";
 }
 
 }  // namespace muster

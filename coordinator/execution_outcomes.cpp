@@ -129,11 +129,7 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
   }
   if (create) {
     if (error.code == Errc::kAlreadyExists && !unknown) {
-      return fail(work, {error.code,
-                         error.message + " (it was not made by this command: `muster discover --target " +
-                             work.step.target + " --wait`, and what is there is adopted)",
-                         {},
-                         0});
+      return fail(work, {error.code, error.message + way_to_create(plan_, work.step), {}, 0});
     }
     const bool not_applied = error_traits(error.code).applied == Applied::kNotApplied;
     if (error.code == Errc::kAlreadyExists || (unknown && not_applied) || row_.cancel == Cancelled::kForced) {
@@ -152,13 +148,10 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
   if (unknown) return go_on(work, Phase::kSettling, now, pause_after(work.tries, kFirstPause));
   if (error.code == Errc::kConflict) {
     ++work.op.epoch;  // nothing was applied: what is asked for next is another change
-    const auto* const user = refuses && work.step.action == StepAction::kReplace && !work.second_half()
-                                 ? leaving_user(s_.store, plan_, work.step)
-                                 : nullptr;
-    if (user == nullptr) return again(work, Phase::kReading, error, now);
     auto explained = error;
-    explained.message += " (" + user->name + ", which uses it, is deleted only when all else has succeeded: apply " +
-                         "once with `--exclude " + work.step.name + "`, then without)";
+    if (refuses && work.step.action == StepAction::kReplace && !work.second_half()) {
+      explained.message += way_to_replace(s_.store, plan_, work.step);
+    }
     return again(work, Phase::kReading, explained, now);
   }
   fail(work, error);

@@ -127,7 +127,10 @@ Millis pause_after(int times, Millis first);
 /// replaced does.
 void rename_others(Store& store, const CommandStep& step);
 
-/// The first step that deletes what used to refer to what another step replaces; nullptr: there is none.
-const CommandStep* leaving_user(Store& store, const CommandPlan& plan, const CommandStep& replaced);
+/// How what is not deleted, since another uses it, can be replaced all the same; empty: nobody knows. Text to be put
+/// behind what the plugin says.
+std::string way_to_replace(Store& store, const CommandPlan& plan, const CommandStep& replaced);
+/// The same of what is not created, since something is there already.
+std::string way_to_create(const CommandPlan& plan, const CommandStep& created);
 
 }  // namespace muster

@@ -94,6 +94,42 @@ TEST_CASE_METHOD(CommandsFixture, "what cannot be replaced for what is to be del
   CHECK(count() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what cannot be replaced for what would turn to the new one says how it can") {
+  start_discovered();
+  auto used = box("a", {{"kind", "x"}});
+  REQUIRE(apply(stack({used, linked("b", "a")}))["state"] == "complete");
+  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+    const auto* deletion = std::get_if<DeleteJob>(&job.operation);
+    if (deletion == nullptr || thing("b")["link"] != deletion->native_id) return {};
+    return JobResult(Error{Errc::kConflict, "it is used", {}, 0});
+  };
+  used["properties"]["kind"] = "y";
+  const auto said = message_of(apply(stack({used, linked("b", "a")})), "a");
+  CHECK_THAT(said, Contains("it is used (b, which uses it") && Contains("`lifecycle: {replace: create-first}` of a"));
+  used["replace"] = "create-first";
+  used["properties"]["name"] = "z";
+  CHECK(apply(stack({used, linked("b", "a")}))["state"] == "complete");
+  CHECK(count() == 2);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what cannot be made for what had its name says how it can") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a"), box("c")}))["state"] == "complete");
+  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+    const bool creates = std::holds_alternative<CreateJob>(job.operation);
+    if (!creates || thing("a").is_null()) return {};
+    return JobResult(Error{Errc::kAlreadyExists, "it is there", {}, 0});
+  };
+  auto other = box("a");
+  other["type"] = "NS::Item";
+  const auto changed = stack({other, box("c")});
+  const auto said = message_of(apply(changed), "a");
+  CHECK_THAT(said, Contains("the NS::Box that was a") && Contains("apply once without a") && !Contains("discover"));
+  CHECK(apply(stack({box("c")}))["state"] == "complete");
+  CHECK(apply(changed)["state"] == "complete");
+  CHECK(system.things["NS::Item"].size() == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what refers to a name that another type has now refers to that") {
   system.add("NS::Item", {"i", R"({"id":"i","name":"a"})", "u", {}});
   start_discovered();
