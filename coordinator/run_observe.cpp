@@ -23,6 +23,12 @@ std::uint64_t uid_hash(std::string_view uid) {
   return uid.empty() ? 0 : std::max<std::uint64_t>(1, hash128(uid).low);
 }
 
+/// Whether what has the entry's id now is another object than had it.
+bool is_another(const ScanIndex::Entry& entry, const Item& item) {
+  const auto uid = uid_hash(item.uid);
+  return entry.uid != 0 && uid != 0 && entry.uid != uid;
+}
+
 /// Whether it says what there is, and not that nobody could look.
 bool is_answer(const ReadItem& item) {
   const auto* error = std::get_if<Error>(&item);
@@ -276,15 +282,10 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
   }
   // Left with its parent earlier in this run, and found again: below another one, or below what took its place.
   if (entry != nullptr && target.left.contains(entry->row)) entry = nullptr;
-  const auto uid = uid_hash(item.uid);
-  if (entry != nullptr && entry->uid != 0 && uid != 0 && entry->uid != uid) {
-    if (entry->managed) {
-      must(s_.store.set_uid(entry->row, item.uid));  // whatever it is now is what was declared under this id
-    } else if (observe_successor(target, scan, *entry, !written, item, parent)) {
-      return Seen::kKept;
-    } else {
-      entry = nullptr;
-    }
+  // What is managed is whatever has its id: that was declared.
+  if (entry != nullptr && !entry->managed && is_another(*entry, item)) {
+    if (observe_successor(target, scan, *entry, !written, item, parent)) return Seen::kKept;
+    entry = nullptr;
   }
   if (entry != nullptr) entry->observed = true;
   auto content = hash128(item.properties);
@@ -440,14 +441,17 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
                         std::string_view text, const Hash128& content) {
   std::optional<ResourceRecord> old;
   JsonText patch = "[]";
-  if (entry.content != content || entry.missing) {
+  const bool another = is_another(entry, item);
+  if (entry.content != content || entry.missing || another) {
     old = must(s_.store.one(entry.row));
     if (!old) throw StoreFailure({Errc::kStoreUnavailable, "row " + std::to_string(entry.row) + " is gone", {}, 0});
     if (entry.content != content) patch = patch_between(old->properties, text);
   }
   const bool back = old && old->state == ResourceState::kMissing;  // a command may have found it gone, or there again
-  if (patch != "[]" || back) {
-    const auto said = record_change(target, scan, *old, item, text, content, patch);
+  if (patch != "[]" || back || another) {
+    auto said = record_change(target, scan, *old, item, text, content, patch);
+    if (another) said += ",\"replaced\":true";  // it may have lost what properties do not show
+    if (another) entry.uid = uid_hash(item.uid);
     s_.events.emit(target.target.ns, back ? "resource.discovered" : "resource.changed", old->id.value,
                    identity(target, scan.type->name, old->id, item.native_id, said));
     ++scan.counts.changed;

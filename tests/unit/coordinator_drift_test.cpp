@@ -488,6 +488,28 @@ TEST_CASE_METHOD(DriftFixture, "what was gone and is there again as another is t
   CHECK(told[0]["data"]["patch"] == Json::parse(R"([{"op":"replace","path":"/size","value":9}])"));
 }
 
+TEST_CASE_METHOD(DriftFixture, "what was made again by hand is told, also where it is as it was") {
+  start_discovered();
+  CHECK(apply(stack({box("a", {{"size", 3}})}))["state"] == "complete");
+  const auto was = row("NS::Box", "made-1");
+  system.things["NS::Box"].front().uid = "another";
+  const bool changes = GENERATE(false, true);
+  if (changes) edit("a", "size", 9);
+  events();
+  discover();
+  const auto told = events("resource.changed");
+  REQUIRE(told.size() == 1);
+  CHECK(told[0]["data"]["replaced"] == true);
+  CHECK(told[0]["data"]["patch"].size() == (changes ? 1 : 0));
+  CHECK(drifted() == (changes ? 1 : 0));
+  const auto is = row("NS::Box", "made-1");
+  CHECK(is.uid == "another");
+  CHECK(is.version == was.version + 1);
+  CHECK(is.managed);
+  discover();
+  CHECK(events("resource.changed").empty());
+}
+
 TEST_CASE_METHOD(DriftFixture, "what has no target any more does not keep the rest of its stack from being put back") {
   add_target("u");
   start_discovered();
