@@ -276,6 +276,10 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
   }
   if (error != nullptr) {
     if (change == Work::Change::kUpdate) return gone(work);
+    const bool settles = work.told && now < work.told_at + work.type->settle;
+    if (settles && row_.cancel == Cancelled::kForced && !work.told->properties.empty()) {
+      return created(work, Item(*work.told), now);  // that it is made was told; that it does not show yet says nothing
+    }
     if (work.told && row_.cancel != Cancelled::kForced) {
       if (++work.reads < kConvergeReads || now < std::min(work.told_at + work.type->settle, work.deadline)) {
         return go_on(work, Phase::kSettling, now, pause_after(work.reads - 1, kFirstPause));

@@ -243,6 +243,33 @@ TEST_CASE_METHOD(SettleTimeFixture, "what waits for something to show is cancell
   CHECK(state_of("NS::Box", "made-1") == "present");
 }
 
+TEST_CASE_METHOD(SettleTimeFixture, "what was told as made stays the stack's when it is cancelled before it shows") {
+  begin_discovered();
+  shows_at = clock.now() + Millis(60'000);
+  const auto scripted = worker().on_job;
+  worker().on_job = [this, scripted](const Job& job) -> Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return scripted(job);
+    const auto& made = system.things["NS::Box"].front();
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, made.id, made.uid, made.properties, Millis(0)});
+  };
+  worker().on_go = [this](const Job& job) -> Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "r", {}, {}, {}, Millis(0)});
+  };
+  const auto id = begin(stack({box("a")}));
+  advance(Millis(10'000));
+  CHECK(state(id) == "running");
+  api("cancel", {{"command", id}, {"force", true}});
+  const auto ended = end_of(id);
+  INFO(message_of(ended, "a"));
+  CHECK(result_of(ended, "a") == "done");
+  CHECK(row("NS::Box", "made-1").managed);
+  advance(kSettle);
+  discover();
+  CHECK(state_of("NS::Box", "made-1") == "present");
+  CHECK(plan(stack({box("a")}))["nothing"] == true);
+}
+
 TEST_CASE_METHOD(SettleTimeFixture, "what waits for something to show tells of it, and ends within its hour") {
   for (auto& type : manifest.types) type.settle = Millis(7'200'000);
   begin_discovered();
