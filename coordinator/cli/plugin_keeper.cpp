@@ -21,6 +21,23 @@ bool PluginKeeper::may_start(const Edition& edition) const {
   return edition.quarantine.empty() && (refusal_.empty() || refused_ != edition.version);
 }
 
+bool PluginKeeper::may_start(const Edition& edition, const Seat& seat) const {
+  return !seat.process && seat.quarantine.empty() && may_start(edition);
+}
+
+std::string PluginKeeper::trouble(const Edition& edition) {
+  if (!edition.quarantine.empty()) return edition.quarantine;
+  std::size_t count = 0;
+  std::string why;
+  for (const Seat& seat : edition.seats) {
+    if (seat.quarantine.empty()) continue;
+    ++count;
+    why = seat.quarantine;
+  }
+  if (count == 0) return {};
+  return std::to_string(count) + " of " + std::to_string(edition.seats.size()) + " processes: " + why;
+}
+
 void PluginKeeper::leave(Seat& seat) {
   if (const auto& process = seat.process) {
     leaving_.push_back({process->pid, TimePoint::max(), false, process->killed && process->told});
@@ -41,11 +58,15 @@ void PluginKeeper::scale(std::size_t count) {
   for (auto* edition : {&serving_, &next_}) {
     if (!*edition) continue;
     auto& seats = (*edition)->seats;
-    for (auto i = seats.size(); i-- > 0 && seats.size() > count;) {
-      if (seats[i].process && seats[i].process->jobs > 0) continue;
-      leave(seats[i]);
-      seats.erase(seats.begin() + static_cast<std::ptrdiff_t>(i));
-    }
+    const auto shrink = [&](const auto& may_go) {
+      for (auto i = seats.size(); i-- > 0 && seats.size() > count;) {
+        if (!may_go(seats[i])) continue;
+        leave(seats[i]);
+        seats.erase(seats.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    };
+    shrink([](const Seat& seat) { return !seat.quarantine.empty(); });  // before any that works
+    shrink([](const Seat& seat) { return !seat.process || seat.process->jobs == 0; });
     if (seats.size() < count) seats.resize(count);
   }
 }
@@ -87,9 +108,12 @@ void PluginKeeper::remove() {
 
 void PluginKeeper::forgive() {
   for (auto* edition : {&serving_, &next_}) {
-    if (!*edition || (*edition)->quarantine.empty()) continue;
+    if (!*edition || trouble(**edition).empty()) continue;
     (*edition)->quarantine.clear();
-    for (Seat& seat : (*edition)->seats) seat.restarts = {};
+    for (Seat& seat : (*edition)->seats) {
+      seat.restarts = {};
+      seat.quarantine.clear();
+    }
     notices_.emplace_back("is tried again");
   }
 }
@@ -130,7 +154,7 @@ PluginKeeper::Actions PluginKeeper::decide(TimePoint now) {
       if (seat.process && seat.process->killed && !std::exchange(seat.process->told, true)) {
         actions.kills.push_back(seat.process->pid);
       }
-      if (!seat.process && may_start(**edition) && seat.restarts.next_start() <= now) {
+      if (may_start(**edition, seat) && seat.restarts.next_start() <= now) {
         actions.starts.push_back({(*edition)->version, i});
       }
     }
@@ -152,7 +176,7 @@ TimePoint PluginKeeper::next_due() const {
   for (const auto* edition : {&serving_, &next_}) {
     if (!*edition || !may_start(**edition)) continue;
     for (const Seat& seat : (*edition)->seats) {
-      if (!seat.process) due = std::min(due, seat.restarts.next_start());
+      if (may_start(**edition, seat)) due = std::min(due, seat.restarts.next_start());
       if (seat.process && !seat.process->accepted && !seat.process->killed) {
         due = std::min(due, seat.process->started + kAcceptPatience);
       }
@@ -191,10 +215,24 @@ void PluginKeeper::settle(Edition& edition, Seat& seat, Millis ran, const std::s
     notices_.push_back(how + "; starts again in " + std::to_string(seat.restarts.back_off().count()) + " ms");
     return;
   }
+  quarantine(edition, seat, "ended 5 times within 60 s, at last: " + how);
+}
+
+void PluginKeeper::quarantine(Edition& edition, Seat& seat, const std::string& why) {
+  seat.quarantine = why;
   const bool is_next = next_ && &*next_ == &edition;
-  edition.quarantine = "ended 5 times within 60 s, at last: " + how;
-  notices_.push_back((is_next ? "the new version is quarantined: " : "quarantined: ") + edition.quarantine +
-                     (is_next ? "; the one before goes on" : "") + "; tried again when the file changes, or on SIGHUP");
+  const bool others =
+      std::any_of(edition.seats.begin(), edition.seats.end(), [](const Seat& one) { return one.quarantine.empty(); });
+  std::string whose, rest;
+  if (is_next) {
+    whose = "the new version is ";
+    rest = "; the one before goes on";
+  } else if (others) {
+    whose = "process " + std::to_string(&seat - edition.seats.data() + 1) + " is ";
+    rest = "; the others go on";
+  }
+  notices_.push_back(whose + "quarantined: " + why + rest + "; tried again when the file changes, or on SIGHUP");
+  if (is_next || !others) edition.quarantine = why;
   if (is_next) retire(edition);
 }
 
@@ -260,7 +298,7 @@ PluginKeeper::Status PluginKeeper::status() const {
   bool accepted = false;
   for (const auto* edition : {&serving_, &next_}) {
     if (!*edition) continue;
-    if (status.reason.empty()) status.reason = (*edition)->quarantine;
+    if (status.reason.empty()) status.reason = trouble(**edition);
     for (const Seat& seat : (*edition)->seats) {
       if (!seat.process) continue;
       accepted = accepted || seat.process->accepted;

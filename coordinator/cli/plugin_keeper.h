@@ -14,8 +14,9 @@ namespace muster::cli {
 /// by their ids; touches neither. Time is passed in.
 ///
 /// A version that is new is started beside the one that serves; when all of its processes are accepted by a coordinator
-/// it takes over and the others drain. One that keeps dying is quarantined: not started again until the file changes or
-/// somebody asks (forgive()).
+/// it takes over and the others drain. A process that keeps dying is quarantined: not started again until the file
+/// changes or somebody asks (forgive()). Each is judged for itself; with the first of a new version all of it is, with
+/// the last of the one that serves that one is.
 class PluginKeeper {
  public:
   /// `count`   processes of one version, 0..256
@@ -94,11 +95,12 @@ class PluginKeeper {
   struct Seat {
     Restarts restarts;
     std::optional<Process> process;
+    std::string quarantine{};  // why it is not started any more; empty: it is
   };
   struct Edition {
     std::string version;
     std::vector<Seat> seats;
-    std::string quarantine;  // why it is not started any more; empty: it is
+    std::string quarantine;  // why none of it is started any more; empty: not so
   };
   struct Leaving {
     pid_t pid = 0;
@@ -109,12 +111,16 @@ class PluginKeeper {
 
   static bool runs(const Edition& edition);
   [[nodiscard]] bool may_start(const Edition& edition) const;
+  [[nodiscard]] bool may_start(const Edition& edition, const Seat& seat) const;
   std::optional<Edition>* edition_of(const std::string& version);
   template <typename Use>
   void each_process(Use use);
   void leave(Seat& seat);         // its process drains
   void retire(Edition& edition);  // all of them do
   void settle(Edition& edition, Seat& seat, Millis ran, const std::string& how, TimePoint now);
+  void quarantine(Edition& edition, Seat& seat, const std::string& why);
+  /// Why some of it is not started any more; empty: all of it is.
+  static std::string trouble(const Edition& edition);
   void take_over(TimePoint now);
   /// One that nobody accepts may hang before it could say why.
   void give_up_unaccepted(TimePoint now);

@@ -1,5 +1,6 @@
 #include "coordinator/cli/plugin_keeper.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -135,6 +136,79 @@ TEST_CASE("who dies now and then goes on") {
     plugin.clock.advance(Millis{10'000});
   }
   CHECK(plugin.state() != State::kQuarantined);
+}
+
+TEST_CASE("one of several processes that keeps dying is quarantined alone") {
+  Plugin plugin(3);
+  plugin.keeper.want("v1");
+  REQUIRE(plugin.turn() == Pids{1, 2, 3});
+  for (const pid_t pid : {1, 2, 3}) plugin.keeper.accepted(pid);
+  plugin.clock.advance(Millis{600'000});
+  const auto kill_last = [&] {
+    plugin.end(plugin.keeper.status().processes.back(), "killed by signal 9");
+    plugin.clock.advance(Millis{10'000});
+    return plugin.turn();
+  };
+  for (int i = 0; i < 5; ++i) REQUIRE(kill_last().size() == 1);  // the first had run for long
+  CHECK(plugin.state() != State::kQuarantined);
+  CHECK(kill_last().empty());
+  CHECK(plugin.state() == State::kQuarantined);
+  CHECK(plugin.reason() == "1 of 3 processes: ended 5 times within 60 s, at last: killed by signal 9");
+  CHECK(plugin.keeper.status().processes == Pids{1, 2});
+  CHECK(plugin.keeper.take_notices().back() ==
+        "process 3 is quarantined: ended 5 times within 60 s, at last: killed by signal 9; the others go on; tried "
+        "again when the file changes, or on SIGHUP");
+  CHECK(plugin.keeper.next_due() == TimePoint::max());
+
+  plugin.end(2, "killed by signal 9");
+  CHECK(plugin.keeper.next_due() == plugin.clock.now() + Millis{200});
+  plugin.clock.advance(Millis{200});
+  const Pids again = plugin.turn();
+  REQUIRE(again.size() == 1);
+  plugin.keeper.accepted(again.front());
+
+  SECTION("somebody asks") {
+    plugin.keeper.forgive();
+    CHECK(plugin.turn().size() == 1);
+    CHECK(plugin.reason().empty());
+  }
+  SECTION("fewer are wanted") {
+    plugin.keeper.scale(2);
+    plugin.turn();
+    CHECK(plugin.drained.empty());
+    CHECK(plugin.keeper.status().processes == Pids{1, again.front()});
+    CHECK(plugin.reason().empty());
+  }
+  SECTION("the others keep dying, too") {
+    plugin.end(again.front());
+    CHECK(plugin.wear_out() == 4);
+    CHECK(plugin.reason() == "2 of 3 processes: ended 5 times within 60 s, at last: killed by signal 9");
+    plugin.end(1);
+    CHECK(plugin.wear_out() == 5);
+    CHECK(plugin.reason() == "ended 5 times within 60 s, at last: exited with status 1");
+    plugin.keeper.scale(4);
+    CHECK(plugin.turn().empty());
+    plugin.keeper.want("v2");
+    CHECK(plugin.turn().size() == 4);
+    CHECK(plugin.reason().empty());
+  }
+}
+
+TEST_CASE("a new version of which one process keeps dying does not take over") {
+  Plugin plugin(2);
+  plugin.keeper.want("v1");
+  REQUIRE(plugin.turn() == Pids{1, 2});
+  plugin.keeper.accepted(1);
+  plugin.keeper.accepted(2);
+  plugin.keeper.want("v2");
+  REQUIRE(plugin.turn() == Pids{3, 4});
+  plugin.keeper.accepted(3);
+  plugin.end(4);
+  CHECK(plugin.wear_out() == 4);
+  plugin.turn();
+  CHECK(plugin.drained == Pids{3});
+  CHECK(plugin.keeper.status().processes == Pids{1, 2});
+  CHECK(plugin.reason() == "ended 5 times within 60 s, at last: exited with status 1");
 }
 
 TEST_CASE("a program that cannot be run counts as one that dies") {
