@@ -1,6 +1,7 @@
 #include "coordinator/cli/plugin_keeper.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace muster::cli {
@@ -9,6 +10,7 @@ namespace {
 constexpr Millis kDrainPatience{12'000};   // the SDK ends within 10 s
 constexpr Millis kAcceptPatience{90'000};  // the SDK gives a plugin 60 s to initialize
 constexpr Millis kLostPatience{5000};
+constexpr std::size_t kMaxDraining = 2;  // versions; each for kDrainPatience at most
 
 }  // namespace
 
@@ -38,15 +40,22 @@ std::string PluginKeeper::trouble(const Edition& edition) {
   return std::to_string(count) + " of " + std::to_string(edition.seats.size()) + " processes: " + why;
 }
 
-void PluginKeeper::leave(Seat& seat) {
+bool PluginKeeper::has_room(const Edition& edition) const {
+  std::set<std::uint64_t> draining;
+  for (const Leaving& one : leaving_) draining.insert(one.generation);
+  return edition.generation > 0 || draining.size() < kMaxDraining;
+}
+
+void PluginKeeper::leave(const Edition& edition, Seat& seat) {
   if (const auto& process = seat.process) {
-    leaving_.push_back({process->pid, TimePoint::max(), false, process->killed && process->told});
+    leaving_.push_back({process->pid, edition.generation, TimePoint::max(), false, process->killed && process->told});
   }
   seat.process.reset();
 }
 
 void PluginKeeper::retire(Edition& edition) {
-  for (Seat& seat : edition.seats) leave(seat);
+  for (Seat& seat : edition.seats) leave(edition, seat);
+  edition.generation = 0;
 }
 
 void PluginKeeper::scale(std::size_t count) {
@@ -61,7 +70,7 @@ void PluginKeeper::scale(std::size_t count) {
     const auto shrink = [&](const auto& may_go) {
       for (auto i = seats.size(); i-- > 0 && seats.size() > count;) {
         if (!may_go(seats[i])) continue;
-        leave(seats[i]);
+        leave(**edition, seats[i]);
         seats.erase(seats.begin() + static_cast<std::ptrdiff_t>(i));
       }
     };
@@ -77,7 +86,7 @@ void PluginKeeper::want(const std::string& version) {
   if (next_) retire(*next_);
   next_.reset();
   if (serving_ && serving_->version == version) return;
-  Edition fresh{version, std::vector<Seat>(count_), {}};
+  Edition fresh{version, std::vector<Seat>(count_), 0, {}};
   if (serving_ && runs(*serving_)) {
     notices_.emplace_back("a new version: it takes over when a coordinator has accepted it");
     next_ = std::move(fresh);
@@ -149,12 +158,17 @@ PluginKeeper::Actions PluginKeeper::decide(TimePoint now) {
   give_up_unaccepted(now);
   for (auto* edition : {&serving_, &next_}) {
     if (!*edition) continue;
+    const bool room = has_room(**edition);
+    if (!room && may_start(**edition) && !std::exchange(said_to_wait_, true)) {
+      notices_.push_back(std::to_string(kMaxDraining) +
+                         " versions before it drain still: the new one waits for the end of one");
+    }
     for (std::size_t i = 0; i < (*edition)->seats.size(); ++i) {
       Seat& seat = (*edition)->seats[i];
       if (seat.process && seat.process->killed && !std::exchange(seat.process->told, true)) {
         actions.kills.push_back(seat.process->pid);
       }
-      if (may_start(**edition, seat) && seat.restarts.next_start() <= now) {
+      if (room && may_start(**edition, seat) && seat.restarts.next_start() <= now) {
         actions.starts.push_back({(*edition)->version, i});
       }
     }
@@ -175,8 +189,9 @@ TimePoint PluginKeeper::next_due() const {
   TimePoint due = TimePoint::max();
   for (const auto* edition : {&serving_, &next_}) {
     if (!*edition || !may_start(**edition)) continue;
+    const bool room = has_room(**edition);
     for (const Seat& seat : (*edition)->seats) {
-      if (may_start(**edition, seat)) due = std::min(due, seat.restarts.next_start());
+      if (room && may_start(**edition, seat)) due = std::min(due, seat.restarts.next_start());
       if (seat.process && !seat.process->accepted && !seat.process->killed) {
         due = std::min(due, seat.process->started + kAcceptPatience);
       }
@@ -196,7 +211,10 @@ std::optional<PluginKeeper::Edition>* PluginKeeper::edition_of(const std::string
 }
 
 void PluginKeeper::started(const Start& start, pid_t pid, TimePoint now) {
-  if (auto* edition = edition_of(start.version)) (*edition)->seats.at(start.seat).process = Process{pid, now};
+  auto* edition = edition_of(start.version);
+  if (edition == nullptr) return;
+  if ((*edition)->generation == 0) (*edition)->generation = ++generations_;
+  (*edition)->seats.at(start.seat).process = Process{pid, now};
 }
 
 void PluginKeeper::not_started(const Start& start, const std::string& why, TimePoint now) {
@@ -239,6 +257,7 @@ void PluginKeeper::quarantine(Edition& edition, Seat& seat, const std::string& w
 void PluginKeeper::ended(pid_t pid, const std::string& how, TimePoint now) {
   if (std::erase_if(leaving_, [&](const Leaving& one) { return one.pid == pid; }) > 0) {
     notices_.push_back(how + (how == "exited with status 0" ? ": drained" : ""));
+    said_to_wait_ = said_to_wait_ && !leaving_.empty();
     return;
   }
   for (auto* edition : {&serving_, &next_}) {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,9 +15,10 @@ namespace muster::cli {
 /// by their ids; touches neither. Time is passed in.
 ///
 /// A version that is new is started beside the one that serves; when all of its processes are accepted by a coordinator
-/// it takes over and the others drain. A process that keeps dying is quarantined: not started again until the file
-/// changes or somebody asks (forgive()). Each is judged for itself; with the first of a new version all of it is, with
-/// the last of the one that serves that one is.
+/// it takes over and the others drain. While two versions drain a further one waits: nothing that has jobs is killed
+/// for it, and of what is wanted meanwhile only the last is started. A process that keeps dying is quarantined: not
+/// started again until the file changes or somebody asks (forgive()). Each is judged for itself; with the first of a
+/// new version all of it is, with the last of the one that serves that one is.
 class PluginKeeper {
  public:
   /// `count`   processes of one version, 0..256
@@ -100,10 +102,12 @@ class PluginKeeper {
   struct Edition {
     std::string version;
     std::vector<Seat> seats;
-    std::string quarantine;  // why none of it is started any more; empty: not so
+    std::uint64_t generation = 0;  // of its processes since the first was started; no other has it. 0: none was
+    std::string quarantine;        // why none of it is started any more; empty: not so
   };
   struct Leaving {
     pid_t pid = 0;
+    std::uint64_t generation = 0;
     TimePoint kill_at = TimePoint::max();
     bool told = false;
     bool killed = false;
@@ -115,8 +119,10 @@ class PluginKeeper {
   std::optional<Edition>* edition_of(const std::string& version);
   template <typename Use>
   void each_process(Use use);
-  void leave(Seat& seat);         // its process drains
-  void retire(Edition& edition);  // all of them do
+  /// Whether not too many others drain for it to begin.
+  [[nodiscard]] bool has_room(const Edition& edition) const;
+  void leave(const Edition& edition, Seat& seat);  // its process drains
+  void retire(Edition& edition);                   // all of them do
   void settle(Edition& edition, Seat& seat, Millis ran, const std::string& how, TimePoint now);
   void quarantine(Edition& edition, Seat& seat, const std::string& why);
   /// Why some of it is not started any more; empty: all of it is.
@@ -129,7 +135,9 @@ class PluginKeeper {
   std::optional<Edition> serving_;
   std::optional<Edition> next_;    // is to take over
   std::string refused_, refusal_;  // a version, and why it must not be started
-  std::vector<Leaving> leaving_;
+  std::vector<Leaving> leaving_;   // of three generations at most: the third when a file goes while another takes over
+  std::uint64_t generations_ = 0;  // so many there were
+  bool said_to_wait_ = false;      // since something began to drain
   int restarts_ = 0;
   std::vector<std::string> notices_;
 };

@@ -288,6 +288,93 @@ TEST_CASE("the old version goes on where the new one is broken") {
   CHECK(plugin.state() == State::kStarting);
 }
 
+TEST_CASE("of a file that is replaced again and again two versions drain at most") {
+  Plugin plugin(2);
+  plugin.keeper.want("v0");
+  REQUIRE(plugin.turn() == Pids{1, 2});
+  plugin.keeper.accepted(1);
+  plugin.keeper.accepted(2);
+  static_cast<void>(plugin.keeper.take_notices());
+  const auto replace = [&](int from, int to) {
+    for (int i = from; i <= to; ++i) {
+      plugin.keeper.want("v" + std::to_string(i));
+      plugin.turn();
+      plugin.clock.advance(Millis{100});
+    }
+  };
+  replace(1, 100);  // none of them minds SIGTERM
+  CHECK(plugin.drained == Pids{3, 4, 5, 6});
+  CHECK(plugin.version_of.size() == 6);
+  CHECK(plugin.keeper.status().processes == Pids{1, 2});
+  const auto said = plugin.keeper.take_notices();
+  const std::string waits = "2 versions before it drain still: the new one waits for the end of one";
+  CHECK(std::count(said.begin(), said.end(), waits) == 1);
+  CHECK(plugin.keeper.next_due() > plugin.clock.now());
+
+  SECTION("one has ended") {
+    plugin.end(3);
+    CHECK(plugin.turn().empty());  // half of it has
+    plugin.end(4);
+    CHECK(plugin.keeper.next_due() <= plugin.clock.now());
+    REQUIRE(plugin.turn() == Pids{7, 8});
+    CHECK(plugin.version_of[7] == "v100");
+    plugin.keeper.accepted(7);
+    plugin.keeper.accepted(8);
+    plugin.turn();
+    CHECK(plugin.keeper.status().processes == Pids{7, 8});
+    replace(101, 102);
+    CHECK(plugin.keeper.status().processes == Pids{7, 8});
+  }
+  SECTION("they are killed") {
+    plugin.clock.advance(Millis{12'000});
+    plugin.turn();
+    CHECK(plugin.killed == Pids{3, 4, 5, 6});
+    for (const pid_t pid : plugin.killed) plugin.end(pid, "killed by signal 9");
+    REQUIRE(plugin.turn() == Pids{7, 8});
+    CHECK(plugin.version_of[7] == "v100");
+  }
+  SECTION("what serves is started again all the same") {
+    plugin.end(1);
+    plugin.end(2);
+    plugin.clock.advance(Millis{200});
+    REQUIRE(plugin.turn() == Pids{7, 8});
+    CHECK(plugin.version_of[7] == "v0");
+  }
+  SECTION("the file goes and comes") {
+    plugin.keeper.remove();
+    plugin.turn();
+    CHECK(plugin.drained == Pids{3, 4, 5, 6, 1, 2});
+    plugin.keeper.want("v101");
+    CHECK(plugin.turn().empty());
+    CHECK(plugin.state() == State::kWaiting);
+    for (const pid_t pid : {1, 2, 3, 4}) plugin.end(pid);
+    CHECK(plugin.turn() == Pids{7, 8});
+  }
+}
+
+TEST_CASE("a new version that is tried again and again waits for those of it that drain") {
+  Plugin plugin(2);
+  plugin.keeper.want("v1");
+  REQUIRE(plugin.turn() == Pids{1, 2});
+  plugin.keeper.accepted(1);
+  plugin.keeper.accepted(2);
+  plugin.keeper.want("v2");
+  for (int i = 0; i < 10; ++i) {
+    const Pids started = plugin.turn();
+    if (started.empty()) break;
+    REQUIRE(started.size() == 2);
+    plugin.end(started.back());
+    plugin.clock.advance(Millis{200});
+    for (int starts = 1; starts < 5; ++starts) {
+      plugin.end(plugin.start_one());
+      plugin.clock.advance(Millis{2000});
+    }
+    plugin.turn();
+    plugin.keeper.forgive();
+  }
+  CHECK(plugin.drained.size() == 2);
+}
+
 TEST_CASE("what must not be started any more runs to its end") {
   Plugin plugin;
   const pid_t old = plugin.serve("v1");
