@@ -1,12 +1,14 @@
 #include "coordinator/cli/checksums.h"
 
 #include <sodium.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 namespace muster::cli {
@@ -44,25 +46,46 @@ Result<Checksums> parse_checksums(std::string_view text) {
   return sums;
 }
 
-Result<std::string> sha256_of(int descriptor, std::uint64_t limit) {
-  crypto_hash_sha256_state state;
-  crypto_hash_sha256_init(&state);
-  std::vector<unsigned char> block(kBlock);
-  std::uint64_t offset = 0;
-  while (true) {
-    const ssize_t count = pread(descriptor, block.data(), block.size(), static_cast<off_t>(offset));
+FileSum::FileSum(int descriptor, std::uint64_t limit) : descriptor_(descriptor), limit_(limit) {
+  struct stat status {};
+  if (fstat(descriptor, &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
+  crypto_hash_sha256_init(&state_);
+}
+
+std::uint64_t FileSum::left() const {
+  return size_ > offset_ ? size_ - offset_ : 0;
+}
+
+std::uint64_t FileSum::read_on(std::uint64_t bytes) {
+  std::vector<unsigned char> block(static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, bytes)));
+  const std::uint64_t begin = offset_;
+  while (!result_ && offset_ - begin < bytes) {
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(block.size(), bytes - (offset_ - begin)));
+    const ssize_t count = pread(descriptor_, block.data(), wanted, static_cast<off_t>(offset_));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Error{Errc::kInternalFailure, std::string("cannot be read: ") + std::strerror(errno)};
-    if (count == 0) break;
-    offset += static_cast<std::uint64_t>(count);
-    if (offset > limit) return Error{Errc::kLimit, "is larger than " + std::to_string(limit >> 20U) + " MiB"};
-    crypto_hash_sha256_update(&state, block.data(), static_cast<unsigned long long>(count));
+    if (count < 0) {
+      result_ = Error{Errc::kInternalFailure, std::string("cannot be read: ") + std::strerror(errno)};
+    } else if (count == 0) {
+      std::array<unsigned char, crypto_hash_sha256_BYTES> sum{};
+      crypto_hash_sha256_final(&state_, sum.data());
+      std::array<char, kDigits + 1> text{};
+      sodium_bin2hex(text.data(), text.size(), sum.data(), sum.size());
+      result_ = std::string(text.data(), kDigits);
+    } else {
+      offset_ += static_cast<std::uint64_t>(count);
+      crypto_hash_sha256_update(&state_, block.data(), static_cast<unsigned long long>(count));
+      if (offset_ > limit_) {
+        result_ = Error{Errc::kLimit, "is larger than " + std::to_string(limit_ >> 20U) + " MiB"};
+      }
+    }
   }
-  std::array<unsigned char, crypto_hash_sha256_BYTES> sum{};
-  crypto_hash_sha256_final(&state, sum.data());
-  std::array<char, kDigits + 1> text{};
-  sodium_bin2hex(text.data(), text.size(), sum.data(), sum.size());
-  return std::string(text.data(), kDigits);
+  return offset_ - begin;
+}
+
+Result<std::string> sha256_of(int descriptor, std::uint64_t limit) {
+  FileSum sum(descriptor, limit);
+  while (!sum.result()) sum.read_on(std::numeric_limits<std::uint64_t>::max());
+  return *sum.result();
 }
 
 }  // namespace muster::cli

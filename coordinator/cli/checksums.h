@@ -1,6 +1,10 @@
 #pragma once
 
+#include <sodium/crypto_hash_sha256.h>
+
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,9 +23,31 @@ using Checksums = std::map<std::string, std::string>;
 /// errors   kMalformed: the line that is none of this, or names a file twice with different sums
 Result<Checksums> parse_checksums(std::string_view text);
 
-/// SHA-256 of all that an open file holds, in hexadecimal. Reads by position: the descriptor's offset stays.
-/// `limit`   bytes
-/// errors    kLimit: it is larger; kInternalFailure: it cannot be read
+/// SHA-256 of all that an open file holds, taken in portions. Reads by position: the descriptor's offset stays.
+class FileSum {
+ public:
+  /// `descriptor`   stays open as long as this is used
+  /// `limit`        bytes
+  FileSum(int descriptor, std::uint64_t limit);
+
+  /// Reads at most so many bytes more; how many it were. Nothing once there is a result.
+  std::uint64_t read_on(std::uint64_t bytes);
+  /// How many there are still to read, as far as the file's size says.
+  [[nodiscard]] std::uint64_t left() const;
+  /// In hexadecimal; none: not all is read.
+  /// errors   kLimit: it is larger; kInternalFailure: it cannot be read
+  [[nodiscard]] const std::optional<Result<std::string>>& result() const { return result_; }
+
+ private:
+  int descriptor_;
+  std::uint64_t limit_;
+  std::uint64_t size_ = 0;
+  std::uint64_t offset_ = 0;
+  crypto_hash_sha256_state state_{};
+  std::optional<Result<std::string>> result_;
+};
+
+/// The same at once.
 Result<std::string> sha256_of(int descriptor, std::uint64_t limit);
 
 }  // namespace muster::cli

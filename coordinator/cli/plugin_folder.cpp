@@ -8,11 +8,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <optional>
+#include <limits>
 #include <set>
 #include <utility>
-
-#include "coordinator/cli/checksums.h"
 
 namespace muster::cli {
 namespace {
@@ -87,6 +85,13 @@ Result<std::optional<Checksums>> read_checksums(const fs::path& path) {
   return std::optional(std::move(*sums));
 }
 
+/// Whether nothing was done to a file between the two.
+bool same_state(const struct stat& a, const struct stat& b) {
+  const auto time = [](const timespec& t) { return std::pair(t.tv_sec, t.tv_nsec); };
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size && time(a.st_mtim) == time(b.st_mtim) &&
+         time(a.st_ctim) == time(b.st_ctim);
+}
+
 void verify_file(PluginFile& file, const Checksums& sums) {
   const auto listed = sums.find(file.name);
   if (listed == sums.end()) {
@@ -108,9 +113,7 @@ OpenFile::~OpenFile() {
 }
 
 bool OpenFile::is(const struct stat& status) const {
-  const auto time = [](const timespec& t) { return std::pair(t.tv_sec, t.tv_nsec); };
-  return status.st_dev == opened_.st_dev && status.st_ino == opened_.st_ino && status.st_size == opened_.st_size &&
-         time(status.st_mtim) == time(opened_.st_mtim) && time(status.st_ctim) == time(opened_.st_ctim);
+  return same_state(status, opened_);
 }
 
 bool OpenFile::touched() const {
@@ -120,13 +123,23 @@ bool OpenFile::touched() const {
   return !is(now);
 }
 
-bool unchanged(const PluginFile& file) {
-  if (!file.file) return true;
-  if (file.verified) {
-    const auto sum = sha256_of(file.file->descriptor(), kMaxPluginBytes);
-    if (!sum || *sum != file.version) return false;
-  }
-  return !file.file->touched();
+bool OpenFile::lies_at(const std::string& path) const {
+  struct stat there {};
+  return stat(path.c_str(), &there) == 0 && there.st_dev == opened_.st_dev && there.st_ino == opened_.st_ino;
+}
+
+Recheck::Recheck(const PluginFile& file)
+    : file_(file.file), version_(file.version), sum_(file_->descriptor(), kMaxPluginBytes) {
+  fstat(file_->descriptor(), &begun_);
+}
+
+std::optional<bool> Recheck::unchanged() const {
+  const auto& sum = sum_.result();
+  if (!sum) return std::nullopt;
+  struct stat now {};
+  // Written behind where it is read, with its time set back, it would have the sum that it had before.
+  const bool left_alone = fstat(file_->descriptor(), &now) == 0 && same_state(now, begun_);
+  return left_alone && *sum && **sum == version_ && !file_->touched();
 }
 
 bool is_plugin_name(std::string_view name) {
@@ -143,9 +156,10 @@ std::string plugin_name(std::string_view name) {
 PluginFolder::PluginFolder(std::string path, Verify verify)
     : path_(fs::absolute(path).lexically_normal()), verify_(verify) {}
 
-const PluginFile& PluginFolder::look(const std::string& name, const Entry& entry) {
-  PluginFile& seen = seen_[name];
+const PluginFile& PluginFolder::look_at(const std::string& name, const Entry& entry) {
+  auto& [seen, sum] = seen_[name];
   if (entry.trouble.empty() && seen.file && seen.file->is(entry.status)) return seen;
+  sum.reset();
   seen = {name, fs::path(path_) / name, {}, entry.trouble, false, nullptr};
   if (!entry.trouble.empty()) return seen;
   const int descriptor = open(seen.path.c_str(), kOpen);
@@ -159,12 +173,48 @@ const PluginFile& PluginFolder::look(const std::string& name, const Entry& entry
     return seen;
   }
   seen.file = std::move(file);
-  if (auto sum = sha256_of(descriptor, kMaxPluginBytes)) {
-    seen.version = std::move(*sum);
-  } else {
-    seen.refusal = "it " + sum.error().message;
-  }
+  seen.pending = true;
+  sum.emplace(descriptor, kMaxPluginBytes);
   return seen;
+}
+
+const PluginFolder::Seen* PluginFolder::next_to_read() const {
+  const Seen* next = nullptr;
+  for (const auto& [name, seen] : seen_) {
+    if (seen.sum && (next == nullptr || seen.sum->left() < next->sum->left())) next = &seen;
+  }
+  return next;
+}
+
+bool PluginFolder::reads(const std::string& name) const {
+  const auto seen = seen_.find(name);
+  return seen != seen_.end() && seen->second.sum;
+}
+
+bool PluginFolder::read_on(std::uint64_t bytes) {
+  bool known = false;
+  while (bytes > 0) {
+    const Seen* next = next_to_read();
+    if (next == nullptr) break;
+    auto& [file, sum] = seen_.at(next->file.name);
+    bytes -= sum->read_on(bytes);
+    if (!sum->result()) continue;
+    const Result<std::string> result = *sum->result();
+    sum.reset();
+    struct stat now {};
+    if (fstat(file.file->descriptor(), &now) != 0 || !file.file->is(now)) {
+      file.file.reset();  // the next look() opens it anew
+      continue;
+    }
+    file.pending = false;
+    known = true;
+    if (result) {
+      file.version = *result;
+    } else {
+      file.refusal = "it " + result.error().message;
+    }
+  }
+  return known;
 }
 
 Result<std::map<std::string, PluginFolder::Entry>> PluginFolder::entries() const {
@@ -191,7 +241,7 @@ Result<std::map<std::string, PluginFolder::Entry>> PluginFolder::entries() const
   return found;
 }
 
-Result<PluginFolder::Listing> PluginFolder::read() {
+Result<PluginFolder::Listing> PluginFolder::look() {
   const auto found = entries();
   if (!found) return found.error();
   std::erase_if(seen_, [&](const auto& one) { return found->count(one.first) == 0; });
@@ -211,11 +261,26 @@ Result<PluginFolder::Listing> PluginFolder::read() {
                     ": make it with `sha256sum muster-plugin-* > " + std::string(kChecksums) + "`";
   }
   for (const auto& [name, entry] : *found) {
-    PluginFile file = look(name, entry);
+    PluginFile file = look_at(name, entry);
+    if (file.pending) {
+      listing.files.push_back(std::move(file));
+      continue;
+    }
     if (file.refusal.empty() && !listing.fault.empty()) file.refusal = listing.fault;
     if (file.refusal.empty()) file.refusal = exposure(file);
     if (file.refusal.empty() && *sums) verify_file(file, **sums);
     listing.files.push_back(std::move(file));
+  }
+  return listing;
+}
+
+Result<PluginFolder::Listing> PluginFolder::read() {
+  if (auto first = look(); !first) return first;
+  read_on(std::numeric_limits<std::uint64_t>::max());
+  auto listing = look();
+  if (!listing) return listing;
+  for (PluginFile& file : listing->files) {
+    if (std::exchange(file.pending, false)) file.refusal = "it is being changed";
   }
   return listing;
 }

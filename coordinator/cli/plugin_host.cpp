@@ -15,9 +15,10 @@
 namespace muster::cli {
 namespace {
 
-constexpr Millis kSettle{200};        // after a change, for what belongs to it
-constexpr Millis kLookEvery{10'000};  // where the kernel tells nothing, such as on network file systems
-constexpr int kSweeps = 20;           // at the end, of groups whose processes were killed
+constexpr Millis kSettle{200};                  // after a change, for what belongs to it
+constexpr Millis kLookEvery{10'000};            // where the kernel tells nothing, such as on network file systems
+constexpr std::uint64_t kPortion = 1ULL << 20;  // read in one turn, in which nothing else is done: some 5 ms
+constexpr int kSweeps = 20;                     // at the end, of groups whose processes were killed
 constexpr Millis kSweepEvery{10};
 constexpr std::uint32_t kChanges =
     IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_CLOSE_WRITE | IN_DELETE | IN_ATTRIB | IN_ONLYDIR;
@@ -66,7 +67,7 @@ Result<void> PluginHost::look() {
       continue;
     }
     if (inotify_ >= 0) inotify_add_watch(inotify_, group.folder->path().c_str(), kChanges);
-    const auto listing = group.folder->read();
+    const auto listing = group.folder->look();
     if (!listing) return listing.error();
     if (!listing->fault.empty()) return Error{Errc::kAccessDenied, group.folder->path() + ": " + listing->fault};
     look_into(group);
@@ -94,7 +95,7 @@ void PluginHost::read_changes(TimePoint now) {
 
 void PluginHost::look_into(Group& group) {
   if (inotify_ >= 0) inotify_add_watch(inotify_, group.folder->path().c_str(), kChanges);  // it may be another by now
-  auto listing = group.folder->read();
+  auto listing = group.folder->look();
   const std::string trouble = listing ? listing->fault : listing.error().message;
   if (trouble != group.trouble && !trouble.empty()) log_("folder " + group.folder->path(), trouble);
   group.trouble = trouble;
@@ -104,7 +105,9 @@ void PluginHost::look_into(Group& group) {
                                    [&name = name](const PluginFile& file) { return file.name == name; });
     if (!there) kept.keeper.remove();
   }
-  for (PluginFile& file : listing->files) take(group, std::move(file));
+  for (PluginFile& file : listing->files) {
+    if (!file.pending) take(group, std::move(file));
+  }
 }
 
 void PluginHost::take(Group& group, PluginFile file) {
@@ -126,18 +129,33 @@ void PluginHost::tell(Kept& kept) {
   for (const std::string& notice : kept.keeper.take_notices()) log_("worker " + plugin_name(kept.file.name), notice);
 }
 
-bool PluginHost::may_run(const PluginFile& file, TimePoint now) {
-  const std::pair turn(file.file.get(), now);
-  if (file.verified && read_again_ == turn) return !file.file->touched();
-  const bool good = unchanged(file);
-  if (good) read_again_ = turn;
-  return good;
+void PluginHost::read_portion() {
+  const auto reads = [](const Group& group) { return group.folder && group.folder->reads(); };
+  const auto count = static_cast<std::uint64_t>(std::ranges::count_if(groups_, reads));
+  for (Group& group : groups_) {
+    if (reads(group) && group.folder->read_on(std::max<std::uint64_t>(kPortion / count, 1))) look_into(group);
+  }
+  // What a check has found held for the starts of that turn, and nobody may be waiting for it any more.
+  std::erase_if(rechecks_, [](const auto& one) { return !one.second.asked || one.second.check.unchanged(); });
+  for (auto& [file, reading] : rechecks_) reading.asked = false;
+  const auto next = std::ranges::min_element(rechecks_, {}, [](const auto& one) { return one.second.check.left(); });
+  if (next != rechecks_.end()) next->second.check.read_on(kPortion);
+}
+
+std::optional<bool> PluginHost::may_run(const PluginFile& file) {
+  if (!file.verified) return !file.file || !file.file->touched();
+  Reading& reading = rechecks_.try_emplace(file.file, Reading{Recheck(file)}).first->second;
+  reading.asked = true;
+  return reading.check.unchanged();
 }
 
 void PluginHost::start(Supervisor& supervisor, Group& group, Kept& kept, const PluginKeeper::Start& start,
                        TimePoint now) {
   const PluginFile& file = kept.versions.at(start.version);
-  if (!may_run(file, now)) {
+  const auto good = may_run(file);
+  if (!good) return;                                                          // decide() says it again
+  if (!*good && group.folder && group.folder->reads(kept.file.name)) return;  // what is there now is on its way
+  if (!*good) {
     look_at_ = std::min(look_at_, now + kSettle);
     kept.keeper.not_started(start, "its file is being changed", now);
     return;
@@ -146,7 +164,7 @@ void PluginHost::start(Supervisor& supervisor, Group& group, Kept& kept, const P
   set_executable(command, file.path);
   if (std::max(group.entry.count, group.entry.max) > 1) command.name += " " + std::to_string(start.seat + 1);
   // By its path where that is as good: then `ps` shows its name, and a script finds what lies beside it.
-  if (file.file && (file.verified || kept.file.version != file.version)) command.executable = file.file->descriptor();
+  if (file.file && (file.verified || !file.file->lies_at(file.path))) command.executable = file.file->descriptor();
   if (cgroups_ && command.limits != ProcessLimits{}) {
     auto made = cgroups_->make(command.limits);
     if (!made) return kept.keeper.not_started(start, "its limits cannot be set: " + made.error().message, now);
@@ -179,6 +197,7 @@ void PluginHost::turn(Supervisor& supervisor, TimePoint now) {
       if (group.folder) look_into(group);
     }
   }
+  read_portion();
   const auto ended = supervisor.take_ended();
   for (const auto& one : ended) {
     if (const auto group = cgroup_of_.extract(one.pid)) cgroups_->remove(group.mapped());
@@ -201,6 +220,7 @@ void PluginHost::turn(Supervisor& supervisor, TimePoint now) {
 TimePoint PluginHost::next_due() const {
   TimePoint due = look_at_;
   for (const Group& group : groups_) {
+    if (group.folder && group.folder->reads()) return TimePoint{};
     for (const auto& [name, kept] : group.plugins) due = std::min(due, kept.keeper.next_due());
   }
   return due;

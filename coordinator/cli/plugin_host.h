@@ -42,7 +42,7 @@ class PluginHost {
   PluginHost(const PluginHost&) = delete;
   PluginHost& operator=(const PluginHost&) = delete;
 
-  /// Looks into the folders for the first time.
+  /// Looks into the folders for the first time; what they hold is read by turn().
   /// errors   kNotFound, kLimit: a folder that cannot be read; kAccessDenied: nothing of it may be started;
   ///          kUnsupported: nobody here can limit its CPU
   Result<void> look();
@@ -50,7 +50,8 @@ class PluginHost {
   /// Where the bus is that its workers connect to.
   void set_bus(const std::string& url);
 
-  /// What is due: looks again, starts, drains, kills. Processes that are left at the end are the supervisor's to stop.
+  /// What is due: looks again, reads a portion of what is new, starts, drains, kills. Processes that are left at the
+  /// end are the supervisor's to stop.
   void turn(Supervisor& supervisor, TimePoint now);
   [[nodiscard]] TimePoint next_due() const;
 
@@ -96,8 +97,10 @@ class PluginHost {
   void look_into(Group& group);
   void take(Group& group, PluginFile file);
   void tell(Kept& kept);
-  /// Whether a file is what was found; large ones are read once for all starts of a turn.
-  bool may_run(const PluginFile& file, TimePoint now);
+  /// Reads as much as what else is due can wait for.
+  void read_portion();
+  /// Whether a file is what was found; none: it is being read again, once for all starts of a turn.
+  std::optional<bool> may_run(const PluginFile& file);
   void start(Supervisor& supervisor, Group& group, Kept& kept, const PluginKeeper::Start& start, TimePoint now);
 
   std::vector<Group> groups_;
@@ -105,7 +108,11 @@ class PluginHost {
   std::map<pid_t, std::string> cgroup_of_;
   std::map<pid_t, std::string> id_of_;  // given to each at its start
   SystemRandom random_;
-  std::pair<const OpenFile*, TimePoint> read_again_;  // by may_run(), in which turn
+  struct Reading {
+    Recheck check;
+    bool asked = true;  // in this turn
+  };
+  std::map<std::shared_ptr<const OpenFile>, Reading> rechecks_;
   Supervisor::Log log_;
   int inotify_ = -1;
   TimePoint look_at_;

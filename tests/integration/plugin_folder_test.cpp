@@ -206,6 +206,35 @@ TEST_CASE_METHOD(FolderFleet, "a new version takes over in the middle of a run, 
   stop_all(host, {});
 }
 
+TEST_CASE_METHOD(FolderFleet, "what runs is looked after while much is read, and all of it ends when asked to") {
+  put("fake", becomes("fake"));
+  const auto host = start_worker({"--folder", folder()});
+  pid_t worker = await_one("FAKE");
+  constexpr int kFiles = 64;
+  const auto put_large = [&](const std::string& name) {
+    put(name + ".new", "");
+    fs::resize_file(folder() / (name + ".new"), 1ULL << 30);  // a hole, which takes as long to read as anything
+    fs::rename(folder() / (name + ".new"), folder() / name);
+  };
+  for (int i = 0; i < kFiles; ++i) put_large("large" + std::to_string(i));
+  const auto told = [&] {
+    const auto text = log();
+    int count = 0;
+    for (int i = 0; i < kFiles; ++i) count += text.find("worker large" + std::to_string(i) + ":") != std::string::npos;
+    return count;
+  };
+  put("fs", becomes("fs"));
+  const pid_t fresh = await_one("FS");  // put there last, and not behind them
+  ::kill(worker, SIGKILL);
+  worker = await_one("FAKE", worker);
+  put_large("fake");
+  ::kill(worker, SIGKILL);
+  worker = await_one("FAKE", worker);  // of what was read, not of what has its name
+  CHECK(told() < kFiles);
+  stop_all(host, {worker, fresh});
+  CHECK(told() < kFiles);
+}
+
 TEST_CASE_METHOD(FolderFleet, "a worker that does not answer any more is replaced") {
   put("fake", becomes("fake"));
   const auto host = start_worker({"--folder", folder()});

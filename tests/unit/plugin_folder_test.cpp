@@ -38,6 +38,27 @@ struct Folder : test::Scratch {
 };
 using Lines = std::vector<std::string>;
 
+bool unchanged(const PluginFile& file) {
+  Recheck check(file);
+  while (!check.unchanged()) check.read_on(1);
+  return *check.unchanged();
+}
+
+/// Names of what is not read yet.
+Lines pending(PluginFolder& folder) {
+  Lines names;
+  const auto listing = folder.look();
+  REQUIRE(listing);
+  for (const PluginFile& file : listing->files) {
+    if (!file.pending) continue;
+    names.push_back(file.name);
+    CHECK(file.version.empty());
+    CHECK(file.refusal.empty());
+    CHECK_FALSE(file.verified);
+  }
+  return names;
+}
+
 }  // namespace
 
 TEST_CASE("a list of checksums is what sha256sum writes") {
@@ -96,6 +117,98 @@ TEST_CASE("a folder is read anew") {
   CHECK_FALSE(reader.read());
 }
 
+TEST_CASE("a folder is read in portions, what takes least first") {
+  const Folder folder;
+  folder.put("a", std::string(1000, 'x'));
+  folder.put("b", "abc");
+  folder.put("c", "");
+  folder.put("SHA256SUMS", kAbc + "  b\n", fs::perms::owner_read);
+  PluginFolder reader(folder.path, Verify::kIfListed);
+  CHECK_FALSE(reader.reads());
+  CHECK(pending(reader) == Lines{"a", "b", "c"});
+  CHECK(reader.reads());
+  CHECK(reader.read_on(1));
+  CHECK(pending(reader) == Lines{"a", "b"});
+  CHECK(reader.read_on(10));
+  CHECK(pending(reader) == Lines{"a"});
+  CHECK(reader.look()->files.at(1).version == kAbc);
+  CHECK(reader.look()->files.at(1).verified);
+  CHECK(reader.reads("a"));
+  CHECK_FALSE(reader.reads("b"));
+  int portions = 0;
+  while (!reader.read_on(10)) ++portions;
+  CHECK(portions >= 98);
+  CHECK_FALSE(reader.reads());
+  CHECK(pending(reader).empty());
+  CHECK(reader.look()->files.at(0).refusal == "it is not listed in SHA256SUMS");
+}
+
+TEST_CASE("the sum of a file that changes while it is read is not told") {
+  const Folder folder;
+  folder.put("a", std::string(1000, 'x'));
+  PluginFolder reader(folder.path, Verify::kIfListed);
+  CHECK(pending(reader) == Lines{"a"});
+  CHECK_FALSE(reader.read_on(500));
+  SECTION("another takes its name") {
+    folder.put("a.new", "abc");
+    fs::rename(folder.path / "a.new", folder.path / "a");
+  }
+  SECTION("it is written to") {
+    folder.put("a", "abc");
+    SECTION("and its time is set back") {
+      fs::last_write_time(folder.path / "a", fs::file_time_type::clock::now() - std::chrono::hours(1));
+    }
+  }
+  SECTION("it is noticed while it is read") {
+    folder.put("a", "abc");
+    CHECK(pending(reader) == Lines{"a"});
+    CHECK(reader.read_on(500));
+    CHECK(reader.look()->files.at(0).version == kAbc);
+    return;
+  }
+  CHECK_FALSE(reader.read_on(5000));
+  CHECK_FALSE(reader.reads());  // what there is to read is known by the next look
+  CHECK(pending(reader) == Lines{"a"});
+  CHECK(reader.read_on(5000));
+  CHECK(reader.look()->files.at(0).version == kAbc);
+}
+
+TEST_CASE("a file that is to be read and goes is forgotten") {
+  const Folder folder;
+  folder.put("a", "abc");
+  PluginFolder reader(folder.path, Verify::kIfListed);
+  CHECK(pending(reader) == Lines{"a"});
+  fs::remove(folder.path / "a");
+  CHECK(pending(reader).empty());
+  CHECK_FALSE(reader.reads());
+  CHECK_FALSE(reader.read_on(5000));
+}
+
+TEST_CASE("a sum is the same in any portions") {
+  const Folder folder;
+  folder.put("a", std::string(1 << 20, 'x') + "abc");
+  const OpenFile file(open((folder.path / "a").c_str(), O_RDONLY));
+  const auto whole = sha256_of(file.descriptor(), 2 << 20);
+  REQUIRE(whole);
+  for (const std::uint64_t portion : {4099, 1 << 18, 1 << 20, 1 << 21}) {
+    FileSum sum(file.descriptor(), 2 << 20);
+    CHECK(sum.left() == (1 << 20) + 3);
+    std::uint64_t read = 0;
+    while (!sum.result()) {
+      const auto count = sum.read_on(portion);
+      CHECK(count <= portion);
+      read += count;
+    }
+    CHECK(read == (1 << 20) + 3);
+    CHECK(sum.left() == 0);
+    CHECK(sum.read_on(portion) == 0);
+    CHECK(**sum.result() == *whole);
+  }
+  FileSum sum(file.descriptor(), 1 << 20);
+  while (!sum.result()) sum.read_on(1 << 18);
+  CHECK(sum.result()->error().code == Errc::kLimit);
+}
+
 TEST_CASE("an open file knows when it was written to") {
   const Folder folder;
   folder.put("a", "abc");
@@ -103,6 +216,10 @@ TEST_CASE("an open file knows when it was written to") {
   CHECK(sha256_of(file.descriptor(), 3).value() == kAbc);
   CHECK(sha256_of(file.descriptor(), 2).error().code == Errc::kLimit);
   CHECK_FALSE(file.touched());
+  CHECK(file.lies_at(folder.path / "a"));
+  folder.put("b", "abc");
+  CHECK_FALSE(file.lies_at(folder.path / "b"));
+  CHECK_FALSE(file.lies_at(folder.path / "c"));
   folder.put("a", "abd ");
   CHECK(file.touched());
 }
@@ -233,6 +350,13 @@ TEST_CASE("what was verified is not started when it is other than that, whatever
   REQUIRE(file.verified);
   CHECK(unchanged(file));
   const auto written = fs::last_write_time(file.path);
+  Recheck check(file);
+  check.read_on(2);
+  CHECK_FALSE(check.unchanged().has_value());
+  folder.put("a", "xbc");  // what was read of it already
+  fs::last_write_time(file.path, written);
+  while (!check.unchanged()) check.read_on(1);
+  CHECK_FALSE(*check.unchanged());
   folder.put("a", "abd");
   fs::last_write_time(file.path, written);
   CHECK_FALSE(unchanged(file));
