@@ -417,7 +417,12 @@ void Discovery::tick(TimePoint now, Effects& effects) {
     }
     if (run.finished()) {
       s_.log.info("run={} state={}", run.row().id.value, run.row().state);
-      for (const auto& part : run.follow_up()) queue(part, std::string(kDrift));
+      std::vector<RunId> next;
+      for (const auto& part : run.follow_up()) {
+        const auto id = queue(part, std::string(kDrift)).run;
+        if (std::ranges::find(next, id) == next.end()) next.push_back(id);
+      }
+      if (!next.empty()) run.set_followed_by(std::move(next));
       must(s_.store.prune_runs(kRunsKept));
     } else if (now >= each.next_progress) {
       each.next_progress = now + kProgressEvery;

@@ -559,6 +559,11 @@ JsonText Run::report() const {
   report.number("duration_ms", static_cast<std::uint64_t>(std::max<std::int64_t>(0, duration)));
   report.raw("scans", scans.empty() ? "[]" : scans + "]").raw("problems", problems.dump());
   if (more_problems_ > 0) report.number("more_problems", more_problems_);
+  if (!followed_by_.empty()) {
+    auto runs = nlohmann::json::array();
+    for (const auto& run : followed_by_) runs.push_back(run.value);
+    report.raw("followed_by", runs.dump());
+  }
   if (const auto why = waiting(); !finished_ && !why.empty()) report.text("waiting", why);
   return report.take();
 }

@@ -81,6 +81,8 @@ class Run {
   /// What is to be listed after this run: an object that is known was not found when it was read again, and only a
   /// whole listing tells whether it is gone or has another id now.
   [[nodiscard]] const std::vector<ScopePart>& follow_up() const { return follow_up_; }
+  /// Has the report of a finished run name those that look at its follow_up().
+  void set_followed_by(std::vector<RunId> runs);
   /// What it waits for, for people; empty when it moves.
   [[nodiscard]] std::string waiting() const;
   /// The contract's report object, also while it runs.
@@ -218,6 +220,7 @@ class Run {
   JobId taking_;                     // the job whose answer is being taken, empty otherwise
   std::uint64_t position_ = 0;       // of WriteLog, when that job was submitted
   std::vector<ScopePart> follow_up_;
+  std::vector<RunId> followed_by_;
   JsonDocument document_;    // of the item that is being observed
   std::string_view parsed_;  // the text it was parsed from, empty before
 };

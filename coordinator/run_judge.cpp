@@ -402,6 +402,12 @@ void Run::finish() {
   s_.events.emit({}, "run.finished", row_.id.value, progress());  // the report itself has no bound that fits an event
 }
 
+void Run::set_followed_by(std::vector<RunId> runs) {
+  followed_by_ = std::move(runs);
+  row_.report = report();
+  must(s_.store.put_run(row_));
+}
+
 void Run::outdate(const TargetId& id) {
   for (auto& target : targets_) {
     if (target->target.id == id && target->phase != TargetRun::Phase::kDone) target->outdated = true;

@@ -139,16 +139,23 @@ Result<void> refresh(Client& client, Screen& screen, const Wanted& wanted, const
     const auto started = client.ask("discover", {{"stacks", Json::array({stack})}});
     if (!started && started.error().code == Errc::kNotFound) continue;  // it has nothing yet
     if (!started) return started.error();
-    const auto ended = await_run(client, screen, field(Json::parse(*started), "run"), interrupted);
-    if (!ended) return ended.error();
-    if (!*ended) return Error{Errc::kCancelled, "stopped before anything was planned", {}, 0};
-    const Json run = Json::parse(**ended);
-    const Json problems = run.value("problems", Json::array());
-    for (const Json& problem : problems) {
-      note(screen, "not read again: " + escape(field(problem, "target") + " " + field(problem, "type") + ": " +
-                                               field(problem, "code") + ": " + field(problem, "message")));
+    bool all_read = true;
+    std::vector<std::string> awaited{field(Json::parse(*started), "run")};
+    for (std::size_t i = 0; i < awaited.size(); ++i) {  // grows
+      const auto ended = await_run(client, screen, awaited[i], interrupted);
+      if (!ended) return ended.error();
+      if (!*ended) return Error{Errc::kCancelled, "stopped before anything was planned", {}, 0};
+      const Json run = Json::parse(**ended);
+      const Json problems = run.value("problems", Json::array());
+      for (const Json& problem : problems) {
+        note(screen, "not read again: " + escape(field(problem, "target") + " " + field(problem, "type") + ": " +
+                                                 field(problem, "code") + ": " + field(problem, "message")));
+      }
+      // A listing that follows says of each row itself what it could not see.
+      all_read = all_read && (i > 0 || problems.empty());
+      for (const Json& next : run.value("followed_by", Json::array())) awaited.push_back(next.get<std::string>());
     }
-    if (!problems.empty()) {
+    if (!all_read) {
       return Error{Errc::kServiceUnavailable,
                    "not all could be read again; without --refresh the plan stands on what is known",
                    {},

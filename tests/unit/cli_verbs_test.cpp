@@ -194,6 +194,31 @@ TEST_CASE("nothing is planned where what is there could not be read again") {
   CHECK(test.out.str().empty());
 }
 
+TEST_CASE("nothing is planned before what was not there any more has been listed") {
+  const test::Scratch scratch;
+  const auto file = (scratch.path / "shop.yaml").string();
+  std::ofstream(file) << "stack: shop\nresources:\n  - {name: a, type: FS::File, target: etc, properties: {path: a}}\n";
+  ApplyOptions options;
+  options.files = {file};
+  options.refresh = true;
+  FakeClient client;
+  client.answer("discover", R"({"run":"R","merged":false})");
+  client.answer("run", R"({"run":"R","state":"complete","finished_at":"2026-01-01T00:00:00Z","scans":[],"problems":[],)"
+                       R"("followed_by":["S"]})");
+  client.answer("run", R"({"run":"S","state":"running","finished_at":null,"scans":[],"problems":[]})");
+  client.answer("run", R"({"run":"S","state":"partial","finished_at":"2026-01-01T00:00:01Z","scans":[],)"
+                       R"("problems":[{"target":"etc","type":"","code":"ACCESS_DENIED","message":"no"}]})");
+  TestScreen test;
+  apply(
+      client, test.screen, options, [](const std::string&) { return std::optional(true); }, kNever);
+  CHECK(test.err.str().find("not read again: etc : ACCESS_DENIED: no") != std::string::npos);
+  REQUIRE(client.requests.size() > 4);  // what it cannot see of a row, that row says
+  CHECK(client.requests[1].body["run"] == "R");
+  CHECK(client.requests[2].body["run"] == "S");
+  CHECK(client.requests[3].body["run"] == "S");
+  CHECK(client.requests[4].verb != "run");
+}
+
 TEST_CASE("a run says what was renamed, if anything was") {
   FakeClient client;
   client.answer("run", R"({"run":"R","state":"complete","scans":[)"

@@ -279,6 +279,22 @@ TEST_CASE_METHOD(CommandsFixture, "a run over stacks looks at the types of their
   CHECK(api("runs")["items"].size() == runs);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a run over stacks names the one that lists what it could not find") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  advance(Millis(60'000));
+  CHECK_FALSE(discover({{"stacks", {"shop"}}}).contains("followed_by"));
+  system.things["NS::Box"].clear();
+  const auto report = discover({{"stacks", {"shop"}}});
+  REQUIRE(report.value("followed_by", Json::array()).size() == 1);
+  advance(Millis(1000));
+  const auto next = api("run", {{"run", report["followed_by"][0]}});
+  CHECK(next["trigger"] == "drift");
+  CHECK(next["state"] == "complete");
+  CHECK(scan_of(next, "NS::Box")["missing"] == 1);
+  CHECK_FALSE(next.contains("followed_by"));
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a plan says whether the fleet still waits for its first workers") {
   start();
   auto early = plan(stack({box("a")}));
