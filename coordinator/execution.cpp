@@ -315,6 +315,7 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
       leave_key(work);
       unsure_.emplace(work.step.target, work.step.type);
     }
+    if (!creating && state != State::kDone && work.op.uncertain) leave_unsure(work);
     operation = it->second->op;
     made_first_.erase(index);
     released = work.made_first;
@@ -335,6 +336,13 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
                 code, message);
     block_dependents(index);
   }
+}
+
+/// Until a run has looked again nobody vouches for what may have been changed, or be gone: no plan takes it for known.
+/// No run is begun for it: what goes on still, it would see as it was before.
+void Execution::leave_unsure(const Work& work) {
+  const auto row = must(s_.store.one(work.step.row));
+  if (row && row->state == ResourceState::kPresent) must(s_.store.set_stale(row->row, true));
 }
 
 void Execution::release(std::size_t index) {

@@ -95,6 +95,7 @@ class Execution {
   void note_drift(RowId seen, State ended);
   void end(std::size_t step, State state, std::string_view code = {}, const std::string& message = {});
   void fail(Work& work, const Error& error);
+  void leave_unsure(const Work& work);
   void release(std::size_t step);
   /// What was replaced by what is made goes once those that refer to it have turned to that.
   void replace_used(TimePoint now);

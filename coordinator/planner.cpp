@@ -294,7 +294,8 @@ class Planner {
       decide(step, resource, rules, *known, there, declared, unknown);
     }
     if (known != nullptr && known->state == ResourceState::kStale) {
-      unchecked(resource.name, "the last run could not look at it, and it may be another by now");
+      unchecked(resource.name,
+                "it may be another by now: the last run could not look at it, or how a change of it went is not known");
     }
     // What only the system sets stays as it is unless the object is made anew, and so does what its row says.
     const bool stays = step.action != StepAction::kCreate && step.action != StepAction::kReplace;

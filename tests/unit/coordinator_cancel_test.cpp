@@ -9,6 +9,7 @@ using namespace muster::test;
 using Json = nlohmann::json;
 using Strings = std::vector<std::string>;
 using Behaviour = FakeWorker::Behaviour;
+using Catch::Contains;
 
 namespace {
 
@@ -51,6 +52,36 @@ TEST_CASE_METHOD(CancelFixture, "what is cancelled by force while it is read fir
   const auto ended = end_of(id);
   CHECK(ended["state"] == "cancelled");
   CHECK(result_of(ended, "a") == "cancelled CANCELLED");
+}
+
+TEST_CASE_METHOD(CancelFixture, "nobody vouches for what a cancelled change may have changed until it is looked at") {
+  start_discovered();
+  const auto wanted = stack({box("a", {{"size", 1}})});
+  apply(wanted);
+  worker().on_go = [](const Job&) -> Behaviour {
+    return JobResult(MutationResult{MutationStatus::kInProgress, "r", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [](const Job& job) -> Behaviour {
+    return std::holds_alternative<ListJob>(job.operation) ? Behaviour(FakeWorker::Hold{}) : Behaviour();
+  };
+  const bool deletes = GENERATE(true, false);
+  const auto id = begin(deletes ? stack({}) : stack({box("a", {{"size", 2}})}));
+  advance(Millis(50));
+  worker().on_job = [deletes](const Job& job) -> Behaviour {
+    if (std::holds_alternative<ListJob>(job.operation)) return FakeWorker::Hold{};
+    if (deletes || !std::holds_alternative<ReadJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kServiceUnavailable, "not now", {}, 0});
+  };
+  force_cancel(id);
+  const auto ended = end_of(id);
+  CHECK_THAT(message_of(ended, "a"), Contains("whether it was applied is not known"));
+  CHECK(state_of("NS::Box", "made-1") == "stale");
+  CHECK(plan(wanted)["unchecked"].size() == 1);
+  system.things["NS::Box"].clear();  // it comes to its end after all
+  worker().on_job = {};
+  worker().release();
+  discover();
+  CHECK(state_of("NS::Box", "made-1") == "missing");
 }
 
 TEST_CASE_METHOD(CancelFixture, "what was cancelled by force is not carried out by the next coordinator") {
