@@ -205,14 +205,40 @@ Fleet::Fault Fleet::check_owners() {
   return std::nullopt;
 }
 
+/// Ids of the resources that a run has told as drifted, and native ids of those that a step has found not as declared
+/// after it was done: what it ends with says so.
+std::set<std::string> Fleet::drift_told() {
+  std::set<std::string> told;
+  std::uint64_t last = 0;
+  for (;;) {
+    const auto events = must(store_->events(last, 1000));
+    if (events.empty()) break;
+    last = events.back().sequence;
+    for (const auto& event : events) {
+      if (event.what == "resource.drifted") told.insert(event.subject);
+    }
+  }
+  for (const auto& row : must(store_->commands({}, 1000))) {
+    for (const auto& each : must(store_->operations(row.id))) {
+      if (each.code == "NOT_STABILIZED") told.insert(each.native_id);
+    }
+  }
+  return told;
+}
+
 /// What is not as declared is marked as drifted, and nothing else: as far as that does not depend on other resources.
+/// Whoever listens has been told of it.
 Fleet::Fault Fleet::check_marks() {
   Fault fault;
+  const auto told = drift_told();
+  std::vector<RowId> marked;
   for (const auto& [stack, count] : must(store_->stacks())) {
     must(store_->of_stack(stack, {}, [&](const ManagedView& row) {
       const auto declared = Json::parse(row.declared);
       const auto there = Json::parse(row.properties);
-      if (row.state != ResourceState::kPresent || row.name.ends_with(kReplaced)) return;
+      if (row.name.ends_with(kReplaced)) return;
+      if (row.drifted && !told.contains(std::string(row.native_id))) marked.push_back(row.row);
+      if (row.state != ResourceState::kPresent) return;
       const auto holes = declared.value("holes", Json::array());
       const bool refers = std::ranges::any_of(holes, [](const Json& hole) { return hole["pointer"] != "/note"; });
       if (refers || declared.value("on_drift", "") == "observe") return;
@@ -225,6 +251,11 @@ Fleet::Fault Fleet::check_marks() {
       fault = fmt::format("{} is {}marked as drifted: {} of {}", row.native_id, same ? "" : "not ", row.properties,
                           row.declared);
     }));
+  }
+  for (const auto row : marked) {
+    const auto resource = must(store_->one(row)).value();
+    if (fault || told.contains(resource.id.value)) continue;
+    fault = fmt::format("{} is marked as drifted, and nobody was told", resource.native_id);
   }
   return fault;
 }

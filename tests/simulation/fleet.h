@@ -104,6 +104,7 @@ class Fleet {
   [[nodiscard]] Fault check_reports();
   [[nodiscard]] Fault check_owners();
   [[nodiscard]] Fault check_marks();
+  [[nodiscard]] std::set<std::string> drift_told();
   [[nodiscard]] Fault check_declared(const Json& request);
   [[nodiscard]] Fault check_settled(const Json& request);
   [[nodiscard]] Fault check_destroyed(const std::string& stack);
