@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "coordinator/cli/output.h"
+
 namespace muster::cli {
 namespace {
 
