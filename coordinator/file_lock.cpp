@@ -25,7 +25,7 @@ std::string owner(int descriptor) {
 }  // namespace
 
 Result<FileLock> FileLock::acquire(const std::string& path) {
-  FileLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  FileLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (lock.descriptor_ < 0) return unavailable(path + ": " + std::strerror(errno));
   if (::flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return unavailable(path + ": " + std::strerror(errno));

@@ -12,7 +12,7 @@
 #include "coordinator/cli/auth.h"
 #include "coordinator/cli/command_line.h"
 #include "coordinator/cli/local_verbs.h"
-#include "coordinator/cli/nats_server.h"
+#include "coordinator/cli/replace_file.h"
 #include "worker_sdk/bus/nkey.h"
 
 namespace muster::cli {
@@ -36,15 +36,6 @@ WorkerPlace parse_place(const std::string& text) {
   return {text.substr(0, slash), text.substr(slash + 1)};
 }
 
-/// What everybody may read.
-Result<void> write_public(const fs::path& path, const std::string& content) {
-  if (auto written = write_private(path, content); !written) return written;
-  std::error_code error;
-  fs::permissions(path, fs::perms(0644), error);
-  if (error) return Error{Errc::kInternalFailure, path.string() + ": " + error.message()};
-  return {};
-}
-
 /// The public key of a user. Its seed is made where there is none, so that users keep their keys.
 Result<std::string> key_of(const fs::path& seed_file) {
   std::error_code ignored;
@@ -55,7 +46,7 @@ Result<std::string> key_of(const fs::path& seed_file) {
     seed = *kept;
   } else {
     seed = make_nkey_seed() + "\n";
-    if (auto written = write_private(seed_file, seed); !written) return written.error();
+    if (auto written = replace_file(seed_file, seed, kPrivate); !written) return written.error();
   }
   Result<std::string> key = nkey_public_of_seed(seed);
   if (!key) return Error{key.error().code, seed_file.string() + ": " + key.error().message};
@@ -104,7 +95,8 @@ Result<Json> write_users(const fs::path& directory, const Subjects& subjects, co
     const fs::path seed_file = directory / (user.name + ".nk");
     Result<std::string> key = key_of(seed_file);
     if (!key) return key.error();
-    auto written = write_public(directory / (user.name + ".env"), environment_of(user, seed_file, subjects.prefix()));
+    auto written =
+        replace_file(directory / (user.name + ".env"), environment_of(user, seed_file, subjects.prefix()), kPublic);
     if (!written) return written.error();
     rows.push_back({{"user", user.name},
                     {"nkey", *key},
@@ -116,9 +108,9 @@ Result<Json> write_users(const fs::path& directory, const Subjects& subjects, co
   }
   const std::string users_text = "# Made by `muster auth nats-conf`; another run writes it anew and keeps the keys.\n" +
                                  accounts_conf(subjects, users, keys);
-  if (auto written = write_public(directory / "users.conf", users_text); !written) return written.error();
+  if (auto written = replace_file(directory / "users.conf", users_text, kPublic); !written) return written.error();
   if (const fs::path server = directory / "nats.conf"; !fs::exists(server, error)) {
-    if (auto written = write_public(server, server_conf(directory)); !written) return written.error();
+    if (auto written = replace_file(server, server_conf(directory), kPublic); !written) return written.error();
   }
   return rows;
 }

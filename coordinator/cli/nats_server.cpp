@@ -1,14 +1,11 @@
 #include "coordinator/cli/nats_server.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -17,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "coordinator/cli/plugin_path.h"
+#include "coordinator/cli/replace_file.h"
 #include "worker_sdk/bus/clock.h"
 
 namespace muster::cli {
@@ -59,17 +57,6 @@ std::string find_server(const Environment& env) {
 
 }  // namespace
 
-Result<void> write_private(const std::string& path, const std::string& content) {
-  const auto failed = [&] { return Error{Errc::kInternalFailure, path + ": " + std::strerror(errno)}; };
-  const std::string draft = path + ".new";
-  unlink(draft.c_str());
-  const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (file < 0) return failed();
-  const bool written = write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size());
-  if (close(file) != 0 || !written || rename(draft.c_str(), path.c_str()) != 0) return failed();
-  return {};
-}
-
 Result<NatsServer> prepare_nats_server(const std::string& data_dir, const Environment& env) {
   const std::string executable = find_server(env);
   if (executable.empty()) {
@@ -89,8 +76,8 @@ Result<NatsServer> prepare_nats_server(const std::string& data_dir, const Enviro
       "accounts {{ MUSTER {{ jetstream: enabled, users: [{{ user: muster, password: \"{}\" }}] }} }}\n"
       "write_deadline: \"2s\"\n",
       port, port, nlohmann::json((directory / "nats").string()).dump(), password);
-  if (auto written = write_private(directory / "nats.conf", config); !written) return written.error();
-  if (auto written = write_private(directory / "nats.port", std::to_string(port) + "\n"); !written)
+  if (auto written = replace_file(directory / "nats.conf", config, kPrivate); !written) return written.error();
+  if (auto written = replace_file(directory / "nats.port", std::to_string(port) + "\n", kPrivate); !written)
     return written.error();
   NatsServer server;
   server.command = {"nats-server", {executable, "-c", (directory / "nats.conf").string()}, env};

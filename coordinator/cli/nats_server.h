@@ -18,7 +18,4 @@ struct NatsServer {
 /// errors   kNotFound: no nats-server is installed; kInternalFailure: the directory cannot be written
 Result<NatsServer> prepare_nats_server(const std::string& data_dir, const Environment& env);
 
-/// Replaces a file with mode 0600 as a whole: readers see the old content or the new one.
-Result<void> write_private(const std::string& path, const std::string& content);
-
 }  // namespace muster::cli

@@ -2,19 +2,20 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "coordinator/cli/checksums.h"
 #include "coordinator/cli/plugin_folder.h"
+#include "coordinator/cli/replace_file.h"
 #include "coordinator/file_lock.h"
 
 namespace muster::cli {
@@ -38,21 +39,13 @@ Error cannot(const std::string& what, const fs::path& path, const std::string& w
   return {Errc::kInternalFailure, path.string() + " cannot be " + what + ": " + why};
 }
 
-/// What was renamed or made in a folder is there after a power failure, too.
-void sync_folder(const fs::path& folder) {
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  fsync(descriptor);
-  close(descriptor);
-}
-
 Result<void> move_file(const fs::path& from, const fs::path& to) {
   if (rename(from.c_str(), to.c_str()) != 0) return cannot("renamed to " + to.string(), from, std::strerror(errno));
   return {};
 }
 
 Result<std::string> sum_of(const fs::path& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);  // whatever has the name
   if (descriptor < 0) return cannot("read", path, std::strerror(errno));
   const OpenFile file(descriptor);
   auto sum = sha256_of(descriptor, kMaxPluginBytes);
@@ -92,64 +85,70 @@ Error no_plugin(const fs::path& folder, const std::string& name) {
           folder.string() + " has no plugin " + name + ": `muster plugin list --folder " + folder.string() + "`"};
 }
 
-/// Has a folder's list say `sum` of `file`, nothing when it is empty. Where there is no list, `makes` says whether one
-/// is begun.
+/// Has a folder's list say `sum` of `file`, nothing when it is empty, and of others what it says. Where there is no
+/// list, `makes` says whether one is begun.
 Result<void> list_sum(const fs::path& folder, const std::string& file, const std::string& sum, bool makes) {
   const fs::path list = folder / kChecksums;
-  if (!is_there(list) && !makes) return {};
   std::string text;
-  if (std::ifstream in(list); in) {
+  if (is_there(list)) {
+    std::error_code ignored;
+    std::ifstream in(list);
+    if (!in || !fs::is_regular_file(fs::symlink_status(list, ignored))) {
+      return cannot("read", list, "it must be a regular file of yours");
+    }
     for (std::string line; std::getline(in, line);) {
       const auto said = parse_checksums(line);
       if (!said || !said->contains(file)) text += line + "\n";
     }
+  } else if (!makes) {
+    return {};
   }
   if (!sum.empty()) text += sum + "  " + file + "\n";
-  const fs::path draft = folder / (std::string(kChecksums) + ".new");
-  unlink(draft.c_str());
-  const int out = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (out < 0) return cannot("written", draft, std::strerror(errno));
-  const bool written = write(out, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(out) == 0;
-  const std::string why = written ? "" : std::strerror(errno);
-  close(out);
-  if (!written) return cannot("written", draft, why);
-  return move_file(draft, list);
+  return replace_file(list, text, kPublic);
 }
 
-/// A copy that nobody starts yet, on disk. Returns its checksum.
-Result<std::string> make_draft(const fs::path& file, const fs::path& draft) {
-  std::error_code error;
-  fs::copy_file(file, draft, fs::copy_options::overwrite_existing, error);
-  if (error) return cannot("written", draft, error.message());
-  if (chmod(draft.c_str(), 0755) != 0) return cannot("made executable", draft, std::strerror(errno));
-  const int descriptor = open(draft.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
-  const std::string why = synced ? "" : std::strerror(errno);
-  if (descriptor >= 0) close(descriptor);
-  if (!synced) return cannot("written", draft, why);
-  return sum_of(draft);
+/// Fills an empty file, on disk, that everybody may execute.
+bool copy_into(int to, const OpenFile& from) {
+  for (off_t left = from.status().st_size; left > 0;) {
+    const ssize_t count = sendfile(to, from.descriptor(), nullptr, static_cast<std::size_t>(left));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    if (count == 0) break;  // it has been cut meanwhile: its checksum tells
+    left -= count;
+  }
+  return fchmod(to, 0755) == 0 && fsync(to) == 0;
+}
+
+/// A copy that nobody starts yet. Returns its checksum.
+Result<std::string> make_draft(const OpenFile& file, const fs::path& draft) {
+  unlink(draft.c_str());  // a link would lead the copy elsewhere
+  const int descriptor = open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kPrivate);
+  if (descriptor < 0) return cannot("written", draft, std::strerror(errno));
+  const OpenFile made(descriptor);
+  if (!copy_into(descriptor, file)) return cannot("written", draft, std::strerror(errno));
+  return sha256_of(descriptor, kMaxPluginBytes);
 }
 
 bool has_executables(const fs::path& folder) {
-  const auto listing = PluginFolder(folder, Verify::kIfListed).read();
+  const auto listing = PluginFolder(folder, Verify::kIfListed).look();
   return !listing || !listing->files.empty();
 }
 
 /// Puts a draft in a plugin's place, and what was there in that of the version before.
 Result<void> put_in_place(const fs::path& folder, const std::string& name, const fs::path& draft,
                           const std::string& sum) {
-  const fs::path place = folder / name;
-  const bool makes_list = !is_there(place) && !has_executables(folder);
-  if (is_there(place)) {
-    const fs::path kept = hidden(folder, name, ".previous.new");
-    unlink(kept.c_str());
-    if (link(place.c_str(), kept.c_str()) != 0)
-      return cannot("kept as the version before", place, std::strerror(errno));
-    if (auto moved = move_file(kept, hidden(folder, name, kPrevious)); !moved) return moved;
+  const fs::path place = folder / name, kept = hidden(folder, name, ".previous.new");
+  const bool replaces = is_there(place);
+  unlink(kept.c_str());
+  if (replaces && link(place.c_str(), kept.c_str()) != 0) {
+    return cannot("kept as the version before", place, std::strerror(errno));
   }
   // The list first: what runs goes on when its checksum is another, and what is new starts only with its own.
-  if (auto listed = list_sum(folder, name, sum, makes_list); !listed) return listed;
-  if (auto moved = move_file(draft, place); !moved) return moved;
+  auto done = list_sum(folder, name, sum, !replaces && !has_executables(folder));
+  if (done && replaces) done = move_file(kept, hidden(folder, name, kPrevious));
+  if (done) done = move_file(draft, place);
+  unlink(kept.c_str());  // where it has not come to its place
+  if (!done) return done;
   sync_folder(folder);
   return {};
 }
@@ -197,12 +196,18 @@ Result<std::vector<InstalledPlugin>> installed_plugins(const fs::path& folder) {
 }
 
 Result<std::string> install_plugin(const fs::path& folder, const fs::path& file, const std::string& sha256) {
-  std::error_code error;
-  const auto status = fs::status(file, error);
-  if (!fs::exists(status)) return Error{Errc::kNotFound, "there is no file " + file.string()};
   const std::string name = file.filename();
-  if (!fs::is_regular_file(status) || access(file.c_str(), X_OK) != 0) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (descriptor < 0) {
+    const auto code = errno == ENOENT ? Errc::kNotFound : Errc::kInvalidRequest;
+    return Error{code, file.string() + " cannot be read: " + std::strerror(errno)};
+  }
+  const OpenFile source(descriptor);
+  if (!S_ISREG(source.status().st_mode) || access(file.c_str(), X_OK) != 0) {
     return Error{Errc::kInvalidRequest, file.string() + " is no executable file: `chmod +x`, if it is to be one"};
+  }
+  if (static_cast<std::uint64_t>(source.status().st_size) > kMaxPluginBytes) {
+    return Error{Errc::kInvalidRequest, file.string() + " is larger than a folder starts: 1 GiB"};
   }
   if (!is_plugin_name(name)) {
     return Error{Errc::kInvalidRequest, "no folder starts a file of the name " + name + ": give it another"};
@@ -213,7 +218,7 @@ Result<std::string> install_plugin(const fs::path& folder, const fs::path& file,
     return Error{Errc::kConflict, name + " is disabled: `muster plugin enable " + plugin_name(name) + "` first"};
   }
   const fs::path draft = folder / (name + ".new");
-  auto sum = make_draft(file, draft);
+  auto sum = make_draft(source, draft);
   if (sum && !sha256.empty() && *sum != sha256) {
     sum = Error{Errc::kInvalidRequest, file.string() + " has the checksum " + *sum + ", not " + sha256};
   }
@@ -233,7 +238,8 @@ Result<std::string> roll_back_plugin(const fs::path& folder, const std::string& 
   if (!found) return no_plugin(folder, name);
   const fs::path place = folder / *found, before = hidden(folder, *found, kPrevious);
   if (!is_there(before)) {
-    return Error{Errc::kNotFound, "of " + *found + " no version before this one is kept in " + folder.string()};
+    return Error{Errc::kNotFound,
+                 "of " + *found + " no version before this one is kept in " + folder.string() + ": install one"};
   }
   const auto sum = sum_of(before);
   if (!sum) return sum.error();

@@ -1,8 +1,8 @@
 // The verbs of plugins on this machine.
 
+#include <algorithm>
 #include <cctype>
 #include <csignal>
-#include <filesystem>
 
 #include "coordinator/cli/command_line.h"
 #include "coordinator/cli/plugin_folder.h"
@@ -61,82 +61,84 @@ int list_plugins(Screen& screen, const std::string& folder) {
   return list.finish() ? 0 : 1;
 }
 
-/// Says what was done, and what keeps the plugin from being started.
-int tell(Screen& screen, const std::string& folder, const Result<std::string>& done, const std::string& what) {
+int tell(Screen& screen, const Result<std::string>& done, const std::string& what) {
   if (!done) return refuse(screen, done.error());
   note(screen, plugin_name(*done) + " is " + what);
+  return 0;
+}
+
+/// The same of what is to be started now, and what keeps it from that.
+int tell_started(Screen& screen, const std::string& folder, const Result<std::string>& done, const std::string& what) {
+  if (const int status = tell(screen, done, what); status != 0) return status;
   const auto plugins = installed_plugins(folder);
   if (!plugins) return refuse(screen, plugins.error());
-  for (const InstalledPlugin& plugin : *plugins) {
-    if (plugin.file != *done || plugin.disabled) continue;
-    if (!plugin.refusal.empty()) return refuse(screen, {Errc::kConflict, "and is not started: " + plugin.refusal});
-    if (!plugin.verified) {
-      note(screen,
-           "nobody verifies it: the folder has no list of checksums (`sha256sum muster-plugin-* > SHA256SUMS`)");
-    }
+  const auto plugin = std::ranges::find(*plugins, *done, &InstalledPlugin::file);
+  if (plugin == plugins->end()) return refuse(screen, {Errc::kConflict, "and somebody has taken it away since"});
+  if (!plugin->refusal.empty()) return refuse(screen, {Errc::kConflict, "and is not started: " + plugin->refusal});
+  if (!plugin->verified) {
+    note(screen, "nobody verifies it: the folder has no list of checksums (`sha256sum muster-plugin-* > SHA256SUMS`)");
   }
   return 0;
+}
+
+std::string lower_sum(std::string& sum) {
+  for (char& c : sum) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const bool good = sum.size() == 64 && sum.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return good ? std::string() : "expected 64 hexadecimal digits, as `sha256sum` prints them";
 }
 
 struct FolderOptions {
   std::string folder, plugin, sha256;
 };
-using FolderAction = int (*)(Screen&, const FolderOptions&);
 
-/// `argument`   what `plugin` means; none: the verb is about the whole folder
-void declare_folder_verb(CommandLine& line, CLI::App& plugin, const char* name, const char* description,
-                         const char* example, const char* argument, FolderAction act) {
-  line.verb(plugin, name, description, example, [argument, act, name](CLI::App& verb) {
+void take_file(CLI::App& verb, FolderOptions& options) {
+  verb.add_option("plugin", options.plugin, "path of the executable")->required();
+  verb.add_option("--sha256", options.sha256, "what it must have: 64 hexadecimal digits")
+      ->type_name("SUM")
+      ->transform(CLI::Validator(lower_sum, ""));
+}
+
+void take_name(CLI::App& verb, FolderOptions& options) {
+  verb.add_option("plugin", options.plugin, "a name (fs: muster-plugin-fs)")->required();
+}
+
+/// `take`   adds what the verb takes beside the folder; none: nothing
+void declare_folder_verb(CommandLine& line, CLI::App& plugin, const std::string& name, const std::string& description,
+                         const std::string& arguments, void (*take)(CLI::App&, FolderOptions&),
+                         int (*act)(Screen&, const FolderOptions&)) {
+  const std::string example = "muster plugin " + name + arguments + " --folder /opt/muster/plugins";
+  line.verb(plugin, name, description, example, [take, act](CLI::App& verb) {
     const auto options = std::make_shared<FolderOptions>();
-    if (argument != nullptr) verb.add_option("plugin", options->plugin, argument)->required();
+    if (take != nullptr) take(verb, *options);
     verb.add_option("--folder", options->folder, "that `muster worker --folder` runs")->required()->type_name("DIR");
-    if (std::string_view(name) == "install") {
-      verb.add_option("--sha256", options->sha256, "what it must have: 64 hexadecimal digits")
-          ->type_name("SUM")
-          ->transform(CLI::Validator(
-              [](std::string& sum) {
-                for (char& c : sum) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-                const bool good = sum.size() == 64 && sum.find_first_not_of("0123456789abcdef") == std::string::npos;
-                return good ? std::string() : "expected 64 hexadecimal digits, as `sha256sum` prints them";
-              },
-              ""));
-    }
     return [options, act](Session& session) { return act(session.screen, *options); };
   });
 }
 
 void declare_folder_verbs(CommandLine& line, CLI::App& plugin) {
-  constexpr const char* kName = "a name (fs: muster-plugin-fs)";
   declare_folder_verb(line, plugin, "install", "put a plugin, or another version of it, into a folder",
-                      "muster plugin install ./muster-plugin-notes --folder /opt/muster/plugins --sha256 SUM",
-                      "path of the executable", [](Screen& screen, const FolderOptions& options) {
-                        return tell(screen, options.folder,
-                                    install_plugin(options.folder, options.plugin, options.sha256), "installed");
+                      " ./muster-plugin-notes --sha256 SUM", take_file, [](Screen& screen, const FolderOptions& to) {
+                        return tell_started(screen, to.folder, install_plugin(to.folder, to.plugin, to.sha256),
+                                            "installed");
                       });
-  declare_folder_verb(
-      line, plugin, "list", "show the plugins of a folder, and why one is not started",
-      "muster plugin list --folder /opt/muster/plugins", nullptr,
-      [](Screen& screen, const FolderOptions& options) { return list_plugins(screen, options.folder); });
-  declare_folder_verb(line, plugin, "rollback", "put the version before in a plugin's place; again: back",
-                      "muster plugin rollback notes --folder /opt/muster/plugins", kName,
-                      [](Screen& screen, const FolderOptions& options) {
-                        return tell(screen, options.folder, roll_back_plugin(options.folder, options.plugin),
-                                    "the version before again");
+  declare_folder_verb(line, plugin, "list", "show the plugins of a folder, and why one is not started", "", nullptr,
+                      [](Screen& screen, const FolderOptions& of) { return list_plugins(screen, of.folder); });
+  declare_folder_verb(line, plugin, "rollback", "put the version before in a plugin's place; again: back", " notes",
+                      take_name, [](Screen& screen, const FolderOptions& of) {
+                        return tell_started(screen, of.folder, roll_back_plugin(of.folder, of.plugin),
+                                            "the version before again");
                       });
-  declare_folder_verb(line, plugin, "disable", "have a folder's plugin started no more",
-                      "muster plugin disable notes --folder /opt/muster/plugins", kName,
-                      [](Screen& screen, const FolderOptions& options) {
-                        return tell(screen, options.folder, disable_plugin(options.folder, options.plugin), "disabled");
+  declare_folder_verb(line, plugin, "enable", "have a disabled plugin started again", " notes", take_name,
+                      [](Screen& screen, const FolderOptions& of) {
+                        return tell_started(screen, of.folder, enable_plugin(of.folder, of.plugin), "enabled");
                       });
-  declare_folder_verb(line, plugin, "enable", "have a disabled plugin started again",
-                      "muster plugin enable notes --folder /opt/muster/plugins", kName,
-                      [](Screen& screen, const FolderOptions& options) {
-                        return tell(screen, options.folder, enable_plugin(options.folder, options.plugin), "enabled");
+  declare_folder_verb(line, plugin, "disable", "have a folder's plugin started no more", " notes", take_name,
+                      [](Screen& screen, const FolderOptions& of) {
+                        return tell(screen, disable_plugin(of.folder, of.plugin), "disabled");
                       });
-  declare_folder_verb(line, plugin, "remove", "take a plugin and the version before it out of a folder",
-                      "muster plugin remove notes --folder /opt/muster/plugins", kName,
-                      [](Screen& screen, const FolderOptions& options) {
-                        return tell(screen, options.folder, remove_plugin(options.folder, options.plugin), "removed");
+  declare_folder_verb(line, plugin, "remove", "take a plugin and the version before it out of a folder", " notes",
+                      take_name, [](Screen& screen, const FolderOptions& of) {
+                        return tell(screen, remove_plugin(of.folder, of.plugin), "removed");
                       });
 }
 

@@ -14,6 +14,7 @@
 #include "coordinator/cli/first_run.h"
 #include "coordinator/cli/nats_server.h"
 #include "coordinator/cli/plugin_reports.h"
+#include "coordinator/cli/replace_file.h"
 #include "coordinator/cli/settings.h"
 #include "coordinator/cli/supervisor.h"
 #include "coordinator/cli/worker_command.h"
@@ -45,7 +46,7 @@ class UrlFile {
     if (!path_.empty()) unlink(path_.c_str());
   }
   Result<void> write(std::string path, const std::string& place) {
-    if (auto written = write_private(path, place); !written) return written;
+    if (auto written = replace_file(path, place, kPrivate); !written) return written;
     path_ = std::move(path);
     return {};
   }

@@ -147,6 +147,42 @@ TEST_CASE("a list of checksums keeps what it says of others") {
   CHECK(store.text("SHA256SUMS") == "# ours\n" + kSumOfAbc + "  b\n");
 }
 
+TEST_CASE("where the list of checksums cannot be kept nothing is changed, and no version lost") {
+  const Store store;
+  store.install("abc");
+  store.install("abcd");
+  fs::rename(store.folder / "SHA256SUMS", store.path / "list");
+  SECTION("a link") {
+    fs::create_symlink(store.path / "list", store.folder / "SHA256SUMS");
+  }
+  SECTION("a folder") {
+    fs::create_directory(store.folder / "SHA256SUMS");
+  }
+  const auto refused = install_plugin(store.folder, store.built("abcde"), "");
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, Catch::Contains("SHA256SUMS cannot be read"));
+  CHECK_FALSE(roll_back_plugin(store.folder, "x"));
+  CHECK(store.text("muster-plugin-x") == "abcd");
+  CHECK(store.text(".muster-plugin-x.previous") == "abc");
+  CHECK(store.files() == Names{".lock", ".muster-plugin-x.previous", "SHA256SUMS", "muster-plugin-x"});
+}
+
+TEST_CASE("no link that somebody put into a folder leads out of it") {
+  const Store store;
+  const auto outside = store.built("mine", "outside");
+  for (const char* name : {"muster-plugin-x.new", "SHA256SUMS.new", ".muster-plugin-x.previous.new"}) {
+    fs::create_symlink(outside, store.folder / name);
+  }
+  store.install("abc");
+  store.install("abcd");
+  CHECK(store.only().refusal.empty());
+  fs::remove(store.folder / ".lock");
+  fs::create_symlink(outside, store.folder / ".lock");
+  CHECK_FALSE(install_plugin(store.folder, store.built("abc"), ""));
+  std::ifstream file(outside);
+  CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == "mine");
+}
+
 TEST_CASE("a plugin whose checksum is wrong is right again when it is installed once more") {
   const Store store;
   store.install("abc");
