@@ -139,23 +139,17 @@ Result<void> refresh(Client& client, Screen& screen, const Wanted& wanted, const
     const auto started = client.ask("discover", {{"stacks", Json::array({stack})}});
     if (!started && started.error().code == Errc::kNotFound) continue;  // it has nothing yet
     if (!started) return started.error();
-    bool all_read = true;
-    std::vector<std::string> awaited{field(Json::parse(*started), "run")};
-    for (std::size_t i = 0; i < awaited.size(); ++i) {  // grows
-      const auto ended = await_run(client, screen, awaited[i], interrupted);
-      if (!ended) return ended.error();
-      if (!*ended) return Error{Errc::kCancelled, "stopped before anything was planned", {}, 0};
-      const Json run = Json::parse(**ended);
-      const Json problems = run.value("problems", Json::array());
-      for (const Json& problem : problems) {
+    const auto ended = await_runs(client, screen, field(Json::parse(*started), "run"), interrupted);
+    if (!ended) return ended.error();
+    if (!*ended) return Error{Errc::kCancelled, "stopped before anything was planned", {}, 0};
+    for (const auto& report : **ended) {
+      for (const Json& problem : Json::parse(report).value("problems", Json::array())) {
         note(screen, "not read again: " + escape(field(problem, "target") + " " + field(problem, "type") + ": " +
                                                  field(problem, "code") + ": " + field(problem, "message")));
       }
-      // A listing that follows says of each row itself what it could not see.
-      all_read = all_read && (i > 0 || problems.empty());
-      for (const Json& next : run.value("followed_by", Json::array())) awaited.push_back(next.get<std::string>());
     }
-    if (!all_read) {
+    // What the listings that follow could not see stays in the plan as not checked.
+    if (!Json::parse((*ended)->front()).value("problems", Json::array()).empty()) {
       return Error{Errc::kServiceUnavailable,
                    "not all could be read again; without --refresh the plan stands on what is known",
                    {},

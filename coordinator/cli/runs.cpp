@@ -114,6 +114,19 @@ Result<std::optional<std::string>> await_run(Client& client, Screen& screen, con
   return std::optional<std::string>();
 }
 
+Result<std::optional<std::vector<std::string>>> await_runs(Client& client, Screen& screen, const std::string& id,
+                                                           const Interrupted& interrupted) {
+  std::vector<std::string> ids{id}, reports;
+  for (std::size_t i = 0; i < ids.size(); ++i) {  // grows
+    auto report = await_run(client, screen, ids[i], interrupted);
+    if (!report) return report.error();
+    if (!*report) return std::optional<std::vector<std::string>>();
+    for (const Json& next : Json::parse(**report).value("followed_by", Json::array())) ids.push_back(next);
+    reports.push_back(std::move(**report));
+  }
+  return std::optional(std::move(reports));
+}
+
 int discover(Client& client, Screen& screen, const DiscoverOptions& options, const Interrupted& interrupted) {
   Json request{{"targets", options.targets}, {"types", options.types}, {"trigger", "user"}};
   if (!options.stacks.empty()) request["stacks"] = options.stacks;
@@ -127,14 +140,21 @@ int discover(Client& client, Screen& screen, const DiscoverOptions& options, con
     });
     return 0;
   }
-  const auto finished = await_run(client, screen, id, interrupted);
+  const auto finished = await_runs(client, screen, id, interrupted);
   if (!finished) return report(screen, finished.error());
   if (!finished->has_value()) {
     note(screen, "stopped waiting; the run goes on: muster run " + id);
     return 1;
   }
-  write_answer(screen, **finished, [&](const Json& run) { show_run(screen, run); });
-  return run_status(Json::parse(**finished));
+  const auto& reports = **finished;
+  write_answer(screen, reports.front(), [&](const Json& run) { show_run(screen, run); });
+  int status = 0;
+  for (const auto& report : reports) {
+    const Json run = Json::parse(report);
+    status = std::max(status, run_status(run));
+    if (&report != &reports.front()) note(screen, "what was not found is listed in: muster run " + field(run, "run"));
+  }
+  return status;
 }
 
 int runs(Client& client, Screen& screen, std::uint64_t limit) {

@@ -52,6 +52,10 @@ int run(Client& client, Screen& screen, const std::string& id);
 /// returns   the run as the API tells it; none when `interrupted`
 Result<std::optional<std::string>> await_run(Client& client, Screen& screen, const std::string& id,
                                              const Interrupted& interrupted);
+/// The same of a run and of those that list what it could not find any more.
+/// returns   their reports, its own first; none when `interrupted`
+Result<std::optional<std::vector<std::string>>> await_runs(Client& client, Screen& screen, const std::string& id,
+                                                           const Interrupted& interrupted);
 /// 0 for a complete run, 1 for any other.
 int run_status(const Json& run);
 

@@ -1,0 +1,289 @@
+#include "coordinator/cli/apply.h"
+
+#include <fstream>
+
+#include <catch2/catch.hpp>
+
+#include "coordinator/cli/client.h"
+#include "coordinator/cli/saved_plan.h"
+#include "coordinator/cli/verbs.h"
+#include "support/scratch.h"
+#include "unit/cli_screen.h"
+
+using namespace muster;
+using namespace muster::cli;
+using Catch::Contains;
+using test::FakeClient;
+using test::TestScreen;
+
+namespace {
+
+const Interrupted kNobodyStops = [] { return false; };
+
+const std::string kShop =
+    "stack: shop\nresources:\n  - {name: a, type: FS::File, target: etc, properties: {path: a}}\n";
+
+/// An apply of a file that says `text`.
+ApplyOptions apply_of(const test::Scratch& scratch, const std::string& text) {
+  const auto file = (scratch.path / "declared.yaml").string();
+  std::ofstream(file) << text;
+  ApplyOptions options;
+  options.files = {file};
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("nothing is planned where what is there could not be read again") {
+  const test::Scratch scratch;
+  ApplyOptions options = apply_of(scratch, kShop);
+  options.refresh = true;
+  FakeClient client;
+  client.answer("discover", R"({"run":"R","merged":false})");
+  client.answer("run", R"({"run":"R","state":"partial","finished_at":"2026-01-01T00:00:00Z","scans":[],)"
+                       R"("problems":[{"target":"etc","type":"","code":"ACCESS_DENIED","message":"no"}]})");
+  TestScreen test;
+  CHECK(apply(
+            client, test.screen, options, [](const std::string&) { return std::optional(true); }, kNobodyStops) == 1);
+  CHECK(test.err.str().find("not read again: etc : ACCESS_DENIED: no") != std::string::npos);
+  CHECK(test.err.str().find("without --refresh") != std::string::npos);
+  CHECK(test.out.str().empty());
+}
+
+TEST_CASE("nothing is planned before what was not there any more has been listed") {
+  const test::Scratch scratch;
+  ApplyOptions options = apply_of(scratch, kShop);
+  options.refresh = true;
+  FakeClient client;
+  client.answer("discover", R"({"run":"R","merged":false})");
+  client.answer("run", R"({"run":"R","state":"complete","finished_at":"2026-01-01T00:00:00Z","scans":[],"problems":[],)"
+                       R"("followed_by":["S"]})");
+  client.answer("run", R"({"run":"S","state":"running","finished_at":null,"scans":[],"problems":[]})");
+  client.answer("run", R"({"run":"S","state":"partial","finished_at":"2026-01-01T00:00:01Z","scans":[],)"
+                       R"("problems":[{"target":"etc","type":"","code":"ACCESS_DENIED","message":"no"}]})");
+  TestScreen test;
+  apply(
+      client, test.screen, options, [](const std::string&) { return std::optional(true); }, kNobodyStops);
+  CHECK(test.err.str().find("not read again: etc : ACCESS_DENIED: no") != std::string::npos);
+  REQUIRE(client.requests.size() > 4);  // what it cannot see of a row, that row says
+  CHECK(client.requests[1].body["run"] == "R");
+  CHECK(client.requests[2].body["run"] == "S");
+  CHECK(client.requests[3].body["run"] == "S");
+  CHECK(client.requests[4].verb != "run");
+}
+
+TEST_CASE("an apply that finds nothing to do while a command changes the stack waits for it, and plans again") {
+  const test::Scratch scratch;
+  ApplyOptions options = apply_of(scratch, kShop);
+  options.yes = true;
+  const auto never_asks = [](const std::string&) { return std::optional<bool>(); };
+  const auto plan = [](const std::string& behind) {
+    return R"({"draft":"D","summary":{"unchanged":1},"nothing":true,"mistakes":[],"unchecked":[],"steps":[],"next":null,)"
+           R"("behind":[)" +
+           behind + "]}";
+  };
+  const std::string other = R"({"command":"C","changes":["shop/a"],"changes_total":2})";
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");
+  client.answer("plan", plan(other));
+  SECTION("until it has ended") {
+    client.answer("command", R"({"command":"C","state":"complete","finished_at":"2026-01-01T00:00:00Z"})");
+    client.answer("command", R"({"command":"C","state":"complete","plan":{"steps":[]},"results":[],"next":null})");
+    client.answer("declare", R"({"draft":"E","resources":1,"targets":0})");
+    client.answer("plan", plan(""));
+    CHECK(apply(client, test.screen, options, never_asks, kNobodyStops) == 0);
+    CHECK(test.out.str() == "plan: 1 unchanged\nnothing to do: all is as declared\n");
+    CHECK(test.err.str() ==
+          "nothing to do as of now, and command C is changing shop/a and 1 more: waiting for its end\n");
+  }
+  SECTION("or the user does not want to wait") {
+    CHECK(apply(client, test.screen, options, never_asks, [] { return true; }) == 1);
+    CHECK(test.out.str() == "plan: 1 unchanged\n");
+  }
+  SECTION("or is not to wait") {
+    options.refuse_busy = true;
+    CHECK(apply(client, test.screen, options, never_asks, kNobodyStops) == 1);
+    CHECK(test.out.str() == "plan: 1 unchanged\n");
+    CHECK(test.err.str() == "command C is changing shop/a and 1 more: what is to do may be otherwise then\n");
+  }
+  SECTION("or only looks") {
+    options.plan_only = true;
+    CHECK(apply(client, test.screen, options, never_asks, kNobodyStops) == 0);
+    CHECK(test.out.str() == "plan: 1 unchanged\n");
+    CHECK(test.err.str() == "command C is changing shop/a and 1 more: what is to do may be otherwise then\n");
+  }
+}
+
+TEST_CASE("an apply whose answer does not come says where to look for the command") {
+  const test::Scratch scratch;
+  ApplyOptions options = apply_of(scratch, kShop);
+  options.yes = true;
+  const auto never_asks = [](const std::string&) { return std::optional<bool>(); };
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");
+  client.answer("plan", R"({"draft":"D","summary":{"create":1},"mistakes":[],"unchecked":[],"steps":[],"next":null})");
+  SECTION("where it may have been begun") {
+    client.answer("apply", Error{Errc::kNoResponders, "no answer within 60000 ms"});
+    CHECK(apply(client, test.screen, options, never_asks, kNobodyStops) == 3);
+    CHECK(test.err.str() ==
+          "`muster commands` shows whether it was begun all the same\nmuster: no answer within 60000 ms\n");
+  }
+  SECTION("and not where it was refused") {
+    client.answer("apply", Error{Errc::kConflict, "plan again"});
+    CHECK(apply(client, test.screen, options, never_asks, kNobodyStops) == 1);
+    CHECK(test.err.str() == "muster: plan again\n");
+  }
+}
+
+TEST_CASE("an apply waits for the workers of a fleet that has just started") {
+  const test::Scratch scratch;
+  ApplyOptions options =
+      apply_of(scratch, "stack: w\nresources:\n  - {name: a, type: FS::File, target: etc, properties: {path: a}}\n");
+  options.plan_only = true;
+  const auto never_asks = [](const std::string&) { return std::optional<bool>(); };
+  const std::string early = R"({"draft":"D","summary":{},"nothing":false,"mistakes":[{"stack":"w","resource":"a",)"
+                            R"("pointer":"","message":"no plugin serves it"}],"awaits_workers":true,"steps":[]})";
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");
+  client.answer("plan", early);
+  SECTION("until they are there") {
+    client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");
+    client.answer("plan", R"({"draft":"D","summary":{"unchanged":1},"nothing":true,"mistakes":[],"unchecked":[],)"
+                          R"("awaits_workers":false,"steps":[],"behind":[]})");
+    CHECK(apply(client, test.screen, options, never_asks, kNobodyStops) == 0);
+    CHECK(test.out.str() == "plan: 1 unchanged\n");
+    CHECK(test.err.str() == "the fleet has just started: waiting for its workers\n");
+  }
+  SECTION("or the user does not want to wait") {
+    CHECK(apply(client, test.screen, options, never_asks, [] { return true; }) == 2);
+    CHECK(test.err.str() == options.files.front() + ":3:5: a: no plugin serves it\n");
+  }
+}
+
+TEST_CASE("an apply names what is too large for a message") {
+  const test::Scratch scratch;
+  ApplyOptions options =
+      apply_of(scratch,
+               "stack: z\nresources:\n  - {name: a, type: FS::File, target: etc, properties: {path: a}}\n"
+               "  - {name: b, type: FS::File, target: etc, properties: {path: b, content: much}}\n");
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", Error{Errc::kTooLarge, "9 bytes, the bus takes 8"});
+  CHECK(apply(
+            client, test.screen, options, [](const std::string&) { return std::optional<bool>(); }, kNobodyStops) == 1);
+  CHECK(test.err.str() ==
+        "muster: z/b declares too much for one message: 9 bytes, the bus takes 8; raise max_payload of nats-server\n");
+}
+
+TEST_CASE("a plan shows what is there beside what takes its place") {
+  const test::Scratch scratch;
+  ApplyOptions options =
+      apply_of(scratch, "stack: s\nresources:\n  - {name: f, type: FS::File, target: t, properties: {path: /f}}\n");
+  options.plan_only = true;
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");
+  client.answer("plan", R"({"draft":"D","summary":{"update":1},"nothing":false,"mistakes":[],"unchecked":[],"steps":[{
+      "action":"update","stack":"s","name":"f","target":"t","type":"FS::File","native_id":"/f","reason":"","patch":[
+      {"op":"replace","path":"/mode","value":"0755","was":"0777"},{"op":"remove","path":"/old","was":[1]},
+      {"op":"add","path":"/gid","value":0}]}],"next":null,"behind":[]})");
+  CHECK(apply(
+            client, test.screen, options, [](const std::string&) { return std::optional<bool>(); }, kNobodyStops) == 0);
+  CHECK(test.out.str() == R"(~ update s/f  FS::File on t  /f
+      replace /mode = "0755" (was "0777")
+      remove /old (was [1])
+      add /gid = 0
+plan: 1 to update
+)");
+}
+
+TEST_CASE("an apply shows what becomes of targets, and asks first") {
+  const test::Scratch scratch;
+  ApplyOptions options =
+      apply_of(scratch, "stack: z\ntargets:\n  - {name: g, namespace: FAKE, config: {resources: 1}}\n");
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", R"({"draft":"D","resources":0,"targets":0})");
+  client.answer("declare", R"({"draft":"D","resources":0,"targets":1})");
+  client.answer("plan", R"({"draft":"D","summary":{},"nothing":false,"mistakes":[],"unchecked":[],"steps":[],)"
+                        R"("targets":[{"action":"create","target":"g","namespace":"FAKE","reason":"","hash":"1"}],)"
+                        R"("next":null,"behind":[]})");
+  const std::string shown = "+ create target g  FAKE\nplan: 1 target\n";
+  SECTION("without a terminal that is bad usage") {
+    CHECK(apply(
+              client, test.screen, options, [](const std::string&) { return std::optional<bool>(); }, kNobodyStops) ==
+          2);
+    CHECK(test.out.str() == shown);
+  }
+  SECTION("and does nothing without a yes") {
+    CHECK(apply(
+              client, test.screen, options, [](const std::string&) { return std::optional(false); }, kNobodyStops) ==
+          1);
+    CHECK(test.err.str() == "nothing was done\n");
+  }
+  SECTION("and saves it with the plan") {
+    options.plan_out = (scratch.path / "plan").string();
+    CHECK(apply(
+              client, test.screen, options, [](const std::string&) { return std::optional<bool>(); }, kNobodyStops) ==
+          0);
+    ApplyOptions again;
+    again.plan_in = options.plan_out;
+    again.yes = true;
+    client.answer("declare", R"({"draft":"E","resources":0,"targets":0})");
+    client.answer("declare", R"({"draft":"E","resources":0,"targets":1})");
+    client.answer("plan", R"({"draft":"E","summary":{},"nothing":false,"mistakes":[],"unchecked":[],"steps":[],)"
+                          R"("targets":[{"action":"update","target":"g","namespace":"FAKE","reason":"","hash":"2"}],)"
+                          R"("next":null,"behind":[]})");
+    CHECK(apply(
+              client, test.screen, again, [](const std::string&) { return std::optional<bool>(); }, kNobodyStops) == 1);
+    CHECK_THAT(test.err.str(), Contains("target g was planned as create, and would be update now"));
+  }
+}
+
+TEST_CASE("a saved plan of which a name is made as another type holds while its steps are the same") {
+  const Json made{{"stack", "z"}, {"name", "a"}, {"action", "create"}, {"hash", "1"}};
+  const Json goes{{"stack", "z"}, {"name", "a"}, {"action", "delete"}, {"hash", "2"}};
+  const auto moved_to = [&](const Json& steps) { return moved(Json::array({made, goes}), Json{{"steps", steps}}); };
+  CHECK(moved_to(Json::array({made, goes})).empty());
+  CHECK(moved_to(Json::array({made})) == std::vector<std::string>{"z/a was planned as delete, and needs nothing now"});
+  auto other = made;
+  other["hash"] = "3";
+  const auto said = moved_to(Json::array({other, goes}));
+  REQUIRE(said.size() == 1);
+  CHECK_THAT(said[0], Contains("z/a differs in other ways"));
+}
+
+TEST_CASE("what is wrong with a user's words is said without a fleet") {
+  const test::Scratch scratch;
+  int connections = 0;
+  LateClient client([&]() -> Result<std::unique_ptr<Client>> {
+    ++connections;
+    return Error{Errc::kNoResponders, "nobody", {}, 0};
+  });
+  TestScreen test;
+  const auto refused = [&](const ApplyOptions& options) {
+    return apply(
+        client, test.screen, options, [](const std::string&) { return std::optional<bool>(); }, kNobodyStops);
+  };
+  ApplyOptions options;
+  options.files = {(scratch.path / "absent").string()};
+  CHECK(refused(options) == 2);
+  options.files.clear();
+  options.plan_in = (scratch.path / "plan").string();
+  CHECK(refused(options) == 2);
+  for (const auto* damaged :
+       {"", "{", R"({"muster_plan":1})", R"({"muster_plan":"x"})", R"({"muster_plan":2})", "[1]",
+        R"({"muster_plan":1,"stacks":5,"targets":[],"basis":[],"mode":"","only":[],"exclude":[]})",
+        R"({"muster_plan":1,"stacks":[],"targets":[],"basis":5,"mode":"","only":[],"exclude":[]})"}) {
+    std::ofstream(options.plan_in, std::ios::trunc) << damaged;
+    INFO(damaged);
+    CHECK(refused(options) == 2);
+  }
+  CHECK(resource(client, test.screen, "a/b", false, "") == 2);
+  CHECK(connections == 0);
+  CHECK(run(client, test.screen, "R") == 3);
+  CHECK(connections == 1);
+}
