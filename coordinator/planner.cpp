@@ -294,8 +294,7 @@ class Planner {
       decide(step, resource, rules, *known, there, declared, unknown);
     }
     if (known != nullptr && known->state == ResourceState::kStale) {
-      unchecked(resource.name,
-                "it may be another by now: the last run could not look at it, or how a change of it went is not known");
+      unchecked(resource.name, "it may be another by now: a run or a change of it has failed since it was looked at");
     }
     // What only the system sets stays as it is unless the object is made anew, and so does what its row says.
     const bool stays = step.action != StepAction::kCreate && step.action != StepAction::kReplace;

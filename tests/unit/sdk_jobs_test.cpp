@@ -474,3 +474,22 @@ TEST_CASE("of more than 256 targets those that were read of last are remembered"
   CHECK(read(0) == "second-value");  // what was known for longest made room
   ::unsetenv("TH_TOKEN");
 }
+
+TEST_CASE("messages that cannot be understood are counted, and logged once a second") {
+  const ThingsPlugin plugin;
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  const Job good = worker.job("a");
+  for (int i = 0; i < 10; ++i) {
+    worker.send(worker.subjects().job("TH", "default"), "garbage", worker.reply_subject(Token("x")));
+    worker.send(worker.subjects().worker_control("TH", WorkerId("w1")), "garbage");
+    worker.send(worker.subjects().rollcall(), encode(good).substr(0, 40));
+  }
+  worker.send(worker.subjects().job("TH", "default"), encode(good));  // nowhere to answer to
+  CHECK(worker.core().counters().malformed == 31);
+  const std::string lines = worker.logged();
+  std::size_t complaints = 0;
+  for (auto at = lines.find("malformed"); at != std::string::npos; at = lines.find("malformed", at + 1)) ++complaints;
+  CHECK(complaints == 1);
+  CHECK(worker.submitted().empty());
+}

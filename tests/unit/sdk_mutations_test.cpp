@@ -164,8 +164,7 @@ TEST_CASE("results that wait are sent at once after a reconnect, and when a coor
     worker.run_one();
     worker.advance(Millis{40'000});
     const auto before = worker.resent().size();
-    worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
-    worker.advance(Millis{300});
+    worker.call_roll();
     worker.accept();
     CHECK(worker.resent().size() == before + 1);
     worker.accept();  // another coordinator's: what was said this moment is not said again
@@ -180,8 +179,7 @@ TEST_CASE("a coordinator that comes back is given as many tries as the one befor
   begin(worker, "a");
   worker.run_one();
   worker.advance(Millis{100'000});  // by now there is half a minute between them
-  worker.send(worker.subjects().rollcall(), encode(RollCall{worker.fleet(), worker.coordinator()}));
-  worker.advance(Millis{300});
+  worker.call_roll();
   worker.accept();
   const auto before = worker.resent().size();
   worker.advance(Millis{6000});
