@@ -156,6 +156,9 @@ TEST_CASE_METHOD(DiscoveryFixture, "labels come from the plugin's query, and fal
   start_discovered();
   CHECK(row("NS::Box", "a").label == "A");
   CHECK(row("NS::Item", "a1").label == "a1");
+  system.thing("NS::Box", "a").properties = R"({"name":"Alpha"})";
+  discover();
+  CHECK(row("NS::Box", "a").label == "Alpha");
 }
 
 TEST_CASE_METHOD(DiscoveryFixture, "an unchanged system writes no event and no version") {
