@@ -199,8 +199,9 @@ class Run {
 
   void problem(const TargetRun& target, std::string_view type, std::string_view code, std::string message);
   void fail_scan(TargetRun& target, Scan& scan, const Error& error, const std::string& doing);
+  /// With further `members` of the object, of which there is one at least.
   [[nodiscard]] JsonText identity(const TargetRun& target, std::string_view type, const ResourceId& id,
-                                  std::string_view native_id, std::string_view extra) const;
+                                  std::string_view native_id, std::string_view members) const;
 
   RunServices s_;
   RunRow row_;

@@ -59,7 +59,7 @@ std::string below(const Listing& listing) {
 }  // namespace
 
 JsonText Run::identity(const TargetRun& target, std::string_view type, const ResourceId& id, std::string_view native_id,
-                       std::string_view extra) const {
+                       std::string_view members) const {
   auto text = JsonObject()
                   .text("id", id.value)
                   .text("target", target.target.name)
@@ -67,11 +67,9 @@ JsonText Run::identity(const TargetRun& target, std::string_view type, const Res
                   .text("native_id", native_id)
                   .text("run", row_.id.value)
                   .take();
-  if (!extra.empty()) {
-    text.back() = ',';
-    text += extra;
-    text += '}';
-  }
+  text.back() = ',';
+  text += members;
+  text += '}';
   return text;
 }
 
