@@ -87,6 +87,7 @@ const Api::Verb Api::kVerbs[] = {
     {"commands", &Api::commands},
     {"command", &Api::command},
     {"cancel", &Api::cancel},
+    {"forget", &Api::forget},
     {"export", &Api::export_resources},
 };
 

@@ -88,6 +88,7 @@ class Api {
   Result<JsonText> commands(ApiRequest& request, Effects&);
   Result<JsonText> command(ApiRequest& request, Effects&);
   Result<JsonText> cancel(ApiRequest& request, Effects& effects);
+  Result<JsonText> forget(ApiRequest& request, Effects& effects);
   Result<JsonText> export_resources(ApiRequest& request, Effects&);
   Result<Draft*> draft_of(ApiRequest& request);
   [[nodiscard]] nlohmann::json command_object(const CommandRow& row) const;

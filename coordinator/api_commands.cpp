@@ -333,6 +333,32 @@ Result<JsonText> Api::cancel(ApiRequest& request, Effects& effects) {
   return Json{{"command", id.value}, {"cancel", *done == Cancelled::kForced ? "forced" : "graceful"}}.dump();
 }
 
+Result<JsonText> Api::forget(ApiRequest& request, Effects&) {
+  constexpr std::size_t kShown = 100;
+  ForgetRequest asked;
+  asked.stack = request.required_text("stack");
+  for (auto& name : request.texts("names")) asked.names.insert(std::move(name));
+  asked.target = request.text("target");
+  asked.look_only = request.flag("look_only").value_or(false);
+  const bool all = request.flag("all").value_or(false);
+  if (request.fault()) return *request.fault();
+  if (all != (asked.names.empty() && asked.target.empty())) {
+    return invalid("names, target, or all alone are needed");
+  }
+  const auto found = p_.commands.forget(asked);
+  if (!found) return found.error();
+  Json answer{{"stack", asked.stack}, {"count", found->size()}, {"resources", Json::array()}};
+  for (const auto& each : *found) {
+    if (answer["resources"].size() == kShown) break;
+    answer["resources"].push_back({{"name", each.name},
+                                   {"target", each.target},
+                                   {"type", each.type},
+                                   {"native_id", each.native_id},
+                                   {"state", resource_state_name(each.state)}});
+  }
+  return answer.dump();
+}
+
 std::pair<std::string, const TypeDescriptor*> Api::described(std::string_view type) {
   const auto [hash, manifest] = p_.registry.latest_manifest(namespace_of(type));
   if (!manifest) return {};

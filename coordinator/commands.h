@@ -46,6 +46,21 @@ struct Draft {
   std::vector<PlanMistake> unchecked;  // what the schemas could not be asked about yet
 };
 
+/// Which resources of a stack are to be managed by nobody any more: of a target, those named, or both; all where
+/// neither is given.
+struct ForgetRequest {
+  std::string stack;
+  std::set<std::string> names;  // as declared
+  std::string target;           // name; empty: on any
+  bool look_only = false;
+};
+
+struct Forgotten {
+  RowId row = 0;
+  std::string name, target, type, native_id;
+  ResourceState state = ResourceState::kPresent;  // that it had
+};
+
 /// What users ask for: drafts become commands, commands of one stack run one after the other.
 /// Store errors are thrown as StoreFailure. Thread: loop thread only.
 class Commands {
@@ -74,6 +89,10 @@ class Commands {
   Result<CommandId> apply(Draft& draft, IfBusy if_busy, TimePoint now);
   /// errors   kNotFound; kConflict: it has ended
   Result<Cancelled> cancel(const CommandId& id, Cancelled how, TimePoint now, Effects& effects);
+
+  /// Lets go of resources; those that are missing leave the inventory with it. No system is asked for anything.
+  /// errors   kNotFound: one that is named, or any; then none is let go. kConflict: a command of the stack is under way
+  Result<std::vector<Forgotten>> forget(const ForgetRequest& request);
 
   [[nodiscard]] static bool owns(std::uint64_t owner) { return owner >= kFirstOwner; }
   void take(JobOutcome outcome, TimePoint now);

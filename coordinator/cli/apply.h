@@ -28,6 +28,17 @@ int commands(Client& client, Screen& screen, std::uint64_t limit);
 int command(Client& client, Screen& screen, const std::string& id);
 int cancel(Client& client, Screen& screen, const std::string& id, bool force);
 
+// forget.cpp
+struct ForgetOptions {
+  std::string stack;
+  std::vector<std::string> names;  // of resources
+  std::string target;              // only what is on it
+  bool all = false;
+  bool plan_only = false;
+  bool yes = false;
+};
+int forget(Client& client, Screen& screen, const ForgetOptions& options, const Ask& ask);
+
 /// Writes discovered resources as declarations, in YAML (or JSON).
 int export_resources(Client& client, Screen& screen, const ResourcesOptions& options, const std::string& stack);
 

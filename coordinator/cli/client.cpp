@@ -22,8 +22,8 @@ constexpr std::size_t kReadBatch = 256;
 constexpr Millis kPatience{60'000};  // with a plan of a hundred thousand resources
 constexpr Millis kAskAgain{2'000};   // without an answer; twice as long each time
 constexpr Millis kReconnecting{100};
-constexpr std::array<std::string_view, 5> kChanging{"apply", "cancel", "declare", "discover",
-                                                    "plan"};  // verbs that are asked once
+constexpr std::array<std::string_view, 6> kChanging{"apply",    "cancel", "declare",
+                                                    "discover", "forget", "plan"};  // verbs that are asked once
 
 /// Answers of up to a megabyte come one after another. Their memory stays with the process: given back and asked for
 /// anew, as the library does with large pieces, it would cost more than reading them.

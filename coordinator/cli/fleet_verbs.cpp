@@ -262,6 +262,19 @@ void declare_apply(CommandLine& line) {
         verb.add_flag("--force", *force, "also stop what runs");
         return with_fleet([id, force](Client& client, Screen& screen) { return cancel(client, screen, *id, *force); });
       });
+  line.verb(
+      line.app, "forget", "let a stack's resources stay, managed by nobody", "muster forget shop orders-db",
+      [](CLI::App& verb) {
+        const auto options = std::make_shared<ForgetOptions>();
+        verb.add_option("stack", options->stack, "that has them")->required()->check(kStackName);
+        verb.add_option("names", options->names, "of resources, as declared");
+        verb.add_option("--target", options->target, "only what is on this target, which may be gone")->type_name("T");
+        verb.add_flag("--all", options->all, "all that the stack has");
+        verb.add_flag("--plan", options->plan_only, "show what it would be only");
+        verb.add_flag("-y,--yes", options->yes, "do not ask");
+        return with_fleet(
+            [options](Client& client, Screen& screen) { return forget(client, screen, *options, ask_terminal); });
+      });
   line.verb(line.app, "export", "write resources as declarations",
             "muster export --target db1 --type PG::Role > roles.yaml", [](CLI::App& verb) {
               const auto options = std::make_shared<ResourcesOptions>();

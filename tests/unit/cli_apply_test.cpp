@@ -287,3 +287,58 @@ TEST_CASE("what is wrong with a user's words is said without a fleet") {
   CHECK(run(client, test.screen, "R") == 3);
   CHECK(connections == 1);
 }
+
+TEST_CASE("what a stack is to forget is said, shown and asked for") {
+  const std::string two =
+      R"({"stack":"shop","count":102,"resources":[{"name":"a","type":"FS::File","target":"etc",)"
+      R"("native_id":"a.txt","state":"present"},{"name":"b","type":"FS::File","target":"etc","native_id":"b.txt",)"
+      R"("state":"missing"}]})";
+  FakeClient client;
+  TestScreen test;
+  std::string question;
+  const auto answers = [&](std::optional<bool> answer) {
+    return [&question, answer](const std::string& asked) {
+      question = asked;
+      return answer;
+    };
+  };
+  ForgetOptions options{.stack = "shop"};
+  SECTION("without saying what, nobody is asked") {
+    CHECK(forget(client, test.screen, options, answers(true)) == 2);
+    options.all = true;
+    options.target = "etc";
+    CHECK(forget(client, test.screen, options, answers(true)) == 2);
+    CHECK(client.requests.empty());
+  }
+  options.all = options.target.empty();
+  SECTION("yes") {
+    client.answer("forget", two);
+    client.answer("forget", two);
+    CHECK(forget(client, test.screen, options, answers(true)) == 0);
+    REQUIRE(client.requests.size() == 2);
+    CHECK(client.requests[0].body["look_only"] == true);
+    CHECK(client.requests[1].body["look_only"] == false);
+    CHECK_THAT(question, Contains("Forget 102 resources of stack shop?"));
+    CHECK_THAT(test.out.str(), Contains("  b  FS::File on etc  b.txt  (missing)\n  and 100 more\n"));
+    CHECK_THAT(test.out.str(), Contains("forgotten: 102 resources of stack shop"));
+  }
+  SECTION("no, or nobody to ask") {
+    const auto answer = GENERATE(std::optional(false), std::optional<bool>());
+    client.answer("forget", two);
+    CHECK(forget(client, test.screen, options, answers(answer)) == (answer ? 1 : 2));
+    CHECK(client.requests.size() == 1);
+  }
+  SECTION("a look") {
+    options.plan_only = true;
+    client.answer("forget", two);
+    CHECK(forget(client, test.screen, options, answers({})) == 0);
+    CHECK_THAT(test.out.str(), Contains("would be forgotten: 102 resources of stack shop"));
+  }
+  SECTION("without a question") {
+    options.yes = true;
+    client.answer("forget", Error{Errc::kConflict, "a command of stack shop is under way", {}, 0});
+    CHECK(forget(client, test.screen, options, answers({})) == 1);
+    CHECK_THAT(test.err.str(), Contains("a command of stack shop is under way"));
+    CHECK(client.requests.at(0).body["names"] == Json::array());
+  }
+}
