@@ -99,7 +99,8 @@ void Execution::take_change(Work& work, JobResult result, bool uncertain, TimePo
 void Execution::take_poll_failure(Work& work, const Error& error, TimePoint now) {
   if (error.code == Errc::kNotFound) {
     if (ask_until_settled(work, Phase::kPolling, time_to_show(work, now), now)) return;
-    if (work.change() == Work::Change::kDelete) return deleted(work, now);
+    // It may be the request that is not known any more, and the object is there: a read tells.
+    if (work.change() == Work::Change::kDelete) return go_on(work, Phase::kSettling, now);
   }
   const bool knows = error_traits(error.code).applied == Applied::kNotApplied && error.code != Errc::kNotFound;
   if (error.code == Errc::kThrottling) {

@@ -213,6 +213,23 @@ TEST_CASE_METHOD(CommandsFixture, "what is there tells how a request went that t
   CHECK(worker().asked<UpdateJob>().size() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what is there still is not deleted because a target knows no more of its request") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  worker().on_go = [&, asked = 0](const Job& job) mutable -> FakeWorker::Behaviour {
+    if (asked++ > 0) static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kNotFound, "no such request", {}, 0});
+  };
+  CHECK(apply(stack({}, "destroy"))["state"] == "complete");
+  CHECK(worker().asked<DeleteJob>().size() == 2);
+  CHECK(count() == 0);
+  CHECK(state_of("NS::Box", "made-1") == "vanished");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a change that never shows is found out") {
   start_discovered();
   worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
