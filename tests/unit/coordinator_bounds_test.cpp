@@ -236,7 +236,12 @@ TEST_CASE_METHOD(CommandsFixture, "what is on a target of a pool is asked of the
   config.targets[0].pool = "site";
   FakeSystem elsewhere;
   auto& there = *workers.emplace_back(std::make_unique<FakeWorker>(broker, clock, "w1", manifest, system));
-  auto& here = *workers.emplace_back(std::make_unique<FakeWorker>(broker, clock, "w2", manifest, elsewhere));
+  auto other = manifest;  // of most workers of the namespace, and of none of the pool
+  auto schema = Json::parse(kBoxSchema);
+  schema["x-muster-replace"] = "create-first";
+  for (auto& type : other.types) type.schema = schema.dump();
+  auto& here = *workers.emplace_back(std::make_unique<FakeWorker>(broker, clock, "w2", other, elsewhere));
+  add_worker("w3", other);
   there.announcement.pool = "site";
   there.announce();
   here.announce();
@@ -246,6 +251,9 @@ TEST_CASE_METHOD(CommandsFixture, "what is on a target of a pool is asked of the
   CHECK(apply(stack({box("a")}))["state"] == "complete");
   CHECK(apply(stack({box("a", {{"size", 2}})}))["state"] == "complete");
   CHECK(discover()["state"] == "complete");
+  CHECK(apply(stack({box("a", {{"kind", "x"}})}))["state"] == "complete");
+  const auto replaced = there.asked<DeleteJob>().at(0).id, made = there.asked<CreateJob>().back().id;
+  CHECK(std::ranges::find(there.jobs, replaced, &Job::id) < std::ranges::find(there.jobs, made, &Job::id));
   CHECK(apply(stack({}, "destroy"))["state"] == "complete");
   CHECK(here.jobs.empty());
   for (const auto& job : there.jobs) CHECK(job.pool == "site");

@@ -375,6 +375,7 @@ TEST_CASE_METHOD(CommandsFixture, "a replacement keeps its order though its type
   const auto id = begin(stack({wanted}));
   advance(Millis(1000));
   REQUIRE(worker().asked<CreateJob>().size() == 2);
+  REQUIRE(worker().asked<DeleteJob>().empty() == create_first);
   add_worker("w2", ordered(!create_first));
   advance(Millis(1500));
   crash();

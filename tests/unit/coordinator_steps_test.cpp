@@ -328,12 +328,17 @@ TEST_CASE_METHOD(CommandsFixture, "what is made in a thing is told by which of i
   item["type"] = "NS::Item";
   if (GENERATE(true, false)) {
     item["parent"] = "a";
-  } else {  // it lies in the first one that it refers to
+  } else {  // it lies in the first one of its parent's type that it refers to
+    const Json other{{"resource", "h"}, {"path", "id"}};
     const Json first{{"resource", "a"}, {"path", "id"}}, second{{"resource", "b"}, {"path", "id"}};
     const Json text{{"literal", "in "}};
-    item["holes"] = Json::array({{{"pointer", "/of"}, {"parts", Json::array({text, first, second})}}});
+    item["holes"] = Json::array({{{"pointer", "/of"}, {"parts", Json::array({text, other, first, second})}}});
   }
-  REQUIRE(apply(stack({box("a"), box("b"), item}))["state"] == "complete");
+  auto beside = box("h");
+  beside["type"] = "NS::Item";
+  beside["parent"] = "b";
+  item["after"] = Json::array({"h"});
+  REQUIRE(apply(stack({box("a"), box("b"), beside, item}))["state"] == "complete");
   const auto parent = std::get<CreateJob>(worker().asked<CreateJob>().back().operation).parent;
   REQUIRE(parent);
   CHECK(parent->native_id == "made-1");
