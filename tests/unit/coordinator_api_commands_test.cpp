@@ -280,8 +280,11 @@ TEST_CASE_METHOD(CommandsFixture, "a run over stacks looks at the types of their
 }
 
 TEST_CASE_METHOD(CommandsFixture, "a run over stacks names the one that lists what it could not find") {
+  add_target("u");
   start_discovered();
-  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  auto other = box("b");
+  other["target"] = "u";
+  REQUIRE(apply(stack({box("a"), other}))["state"] == "complete");
   advance(Millis(60'000));
   CHECK_FALSE(discover({{"stacks", {"shop"}}}).contains("followed_by"));
   system.things["NS::Box"].clear();

@@ -273,6 +273,21 @@ TEST_CASE_METHOD(DiscoveryFixture, "an object that is not listed and cannot be r
   CHECK(state_of("NS::Box", "b") == "vanished");
 }
 
+TEST_CASE_METHOD(DiscoveryFixture, "what is not listed is read as often as any job is tried, and no more") {
+  config.retry = {3, Millis(10), Millis(50)};
+  start_discovered();
+  system.remove("NS::Box", "b");
+  std::size_t reads = 0;
+  workers[0]->on_job = [&](const Job& job) -> test::FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr || read->native_ids != Strings{"b"}) return {};
+    ++reads;
+    return JobResult(Error{Errc::kServiceUnavailable, "not now", {}, 0});
+  };
+  CHECK(discover()["state"] == "partial");
+  CHECK(reads == 3);
+}
+
 TEST_CASE_METHOD(DiscoveryFixture, "contained children vanish with their parent") {
   start_discovered();
   events();

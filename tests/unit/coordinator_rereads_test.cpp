@@ -249,6 +249,19 @@ TEST_CASE_METHOD(RereadsFixture, "a drift run that cannot read leaves everything
   CHECK(resource_events().empty());
 }
 
+TEST_CASE_METHOD(RereadsFixture, "a drift run leaves out types that cannot be read") {
+  config.discovery_interval = Millis(0);
+  config.drift_interval = Millis(60'000);
+  system.list_properties = true;
+  manifest.types[0].list_gives = ListGives::kProperties;
+  manifest.types[0].operations = {Operation::kList};
+  start_discovered();
+  const auto report = next_run_of("drift");
+  CHECK(report["state"] == "complete");
+  for (const auto& scan : report["scans"]) CHECK(scan["type"] != "NS::Box");
+  CHECK(read_ids().empty());
+}
+
 TEST_CASE_METHOD(RereadsFixture,
                  "what a drift run cannot read of what it asked for is an error, and no reason to list") {
   config.drift_interval = Millis(60'000);
