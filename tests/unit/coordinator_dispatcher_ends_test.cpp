@@ -291,6 +291,20 @@ TEST_CASE_METHOD(DispatcherFixture, "a job whose worker is lost is counted, and 
   CHECK(notices[0].error.code == Errc::kTimeout);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "a job whose worker is lost when its time is over is not tried again") {
+  join("w1");
+  join("w2");
+  const auto message = dispatch(with_deadline(Millis(5000)));
+  accept(message.job, "w1");
+  stall(Millis(5000));
+  lose("w1");
+  const auto notices = dispatcher.take_notices();
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].kind == JobNotice::Kind::kFailed);
+  tick(Dispatcher::Lateness::kSkip);
+  CHECK(sent.empty());
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "the end of the next wait is when there is something to do") {
   config.retry.base = Millis(0);
   join("w1");

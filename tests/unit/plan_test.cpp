@@ -388,6 +388,8 @@ TEST_CASE("what could not be looked at lately is planned as it was, which is sai
   CHECK_THAT(result.unchecked[0].message, Contains("may be another by now"));
   // Nor is that forgotten when it was found to be as declared before.
   CHECK(make_plan({"shop", {role("owner")}}, ApplyMode::kReconcile, world).unchecked.size() == 1);
+  known.state = ResourceState::kPresent;
+  CHECK(make_plan({"shop", {role("owner")}}, ApplyMode::kReconcile, world).unchecked.empty());
 }
 
 TEST_CASE("a cycle is printed as a cycle") {
