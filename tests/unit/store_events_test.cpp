@@ -36,6 +36,9 @@ TEST_CASE_METHOD(StoreFixture, "sequences have no gaps, whatever was rolled back
   store().commit().value();
   append("lost.lost");
   reopen();
+  append("lost.lost");
+  store().rollback();
+  CHECK(store().last_sequence().value() == 2);
   CHECK(append("e.e") == 3);
   store().commit().value();
   const auto events = store().events(0, 10).value();

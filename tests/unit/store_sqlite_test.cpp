@@ -314,6 +314,21 @@ TEST_CASE_METHOD(SqliteFixture, "a damaged file is an error, not an answer") {
   CHECK(result.error().code == Errc::kStoreUnavailable);
 }
 
+TEST_CASE_METHOD(SqliteFixture, "a target that cannot be understood is an error that names it") {
+  {
+    auto store = std::move(open().value());
+    make_scan(*store);
+    store->commit().value();
+  }
+  outside("UPDATE targets SET " + std::string(GENERATE("config", "filters", "plugin_filters")) + " = '{'");
+  auto store = open();
+  REQUIRE(store);
+  const auto targets = (*store)->targets();
+  REQUIRE_FALSE(targets);
+  CHECK(targets.error().code == Errc::kStoreUnavailable);
+  CHECK_THAT(targets.error().message, Catch::Contains("target t: "));
+}
+
 TEST_CASE_METHOD(SqliteFixture, "a writer from outside delays, and does not break") {
   auto store = std::move(open().value());
   const auto scan = make_scan(*store);
