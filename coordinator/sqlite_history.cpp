@@ -71,8 +71,7 @@ Result<std::optional<JsonText>> SqliteStore::properties_at(RowId row, WallTime a
   auto versions = select(sql::version_at, row, at);
   versions.next();
   if (auto done = versions.result(); !done) return done.error();
-  if (versions.null(1)) return Answer(resource.string(0));  // never changed
-  const std::int64_t first_kept = versions.integer(1);
+  const std::int64_t first_kept = versions.integer(1);  // 0: it has had no other than its first
   const std::int64_t version = versions.null(0) ? 1 : versions.integer(0);
   if (version == resource.integer(3)) return Answer(resource.string(0));
   if (version < first_kept - 1) return Answer();  // older than what is kept
