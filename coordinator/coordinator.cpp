@@ -175,9 +175,7 @@ void Coordinator::refuse_all(TimePoint now) {
   for (int i = 0; i < kReceivesPerTurn && count == kReceiveAtOnce; ++i) {
     count = bus_.receive(inbox_, kReceiveAtOnce);
     std::erase_if(inbox_, [&](const Message& message) { return is_misdirected(message, now); });
-    for (const auto& message : inbox_) {
-      if (!routes_.contains(message.subscription)) service_.handle(message, now, random_);
-    }
+    for (const auto& message : inbox_) service_.handle(message, now, random_);
     refuse();
   }
   if (now >= service_.next_due()) service_.tick(bus_, requests_, now);
