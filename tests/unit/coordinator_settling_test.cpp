@@ -402,6 +402,27 @@ TEST_CASE_METHOD(CommandsFixture, "a change in progress is asked for by the requ
   CHECK(asked == Strings{"request", "request", "other"});
 }
 
+TEST_CASE_METHOD(CommandsFixture,
+                 "a change in progress is asked for again, and not begun again, where an answer fails") {
+  const auto [failure, failures] = GENERATE(std::pair(failed_as(Errc::kThrottling, Millis(600'000)), std::size_t{1}),
+                                            std::pair(failed_as(Errc::kNetwork), std::size_t{7}));
+  start_discovered();
+  worker().on_go = [this](const Job& job) -> Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request", {}, {}, {}, Millis(0)});
+  };
+  Strings asked;
+  worker().on_job = [&](const Job& job) -> Behaviour {
+    const auto* status = std::get_if<StatusJob>(&job.operation);
+    if (status == nullptr) return {};
+    asked.push_back(status->request_id);
+    return asked.size() > failures ? made_as("made-1", "uid-made-1", thing("a").dump()) : failure;
+  };
+  CHECK(result_of(apply(stack({box("a")})), "a") == "done");
+  CHECK(asked == Strings(failures + 1, "request"));
+  CHECK(worker().asked<CreateJob>().size() == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what nobody has cancelled is not told as cancelled") {
   start_discovered();
   REQUIRE(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
