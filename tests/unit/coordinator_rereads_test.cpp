@@ -141,6 +141,24 @@ TEST_CASE_METHOD(RereadsFixture, "drift is looked for once at a time, however lo
   CHECK(store->unfinished_runs().value().size() == 1);
 }
 
+TEST_CASE_METHOD(RereadsFixture, "drift is looked for where nobody is looking already") {
+  config.discovery_interval = Millis(0);
+  config.drift_interval = Millis(60'000);
+  const bool others = GENERATE(false, true);
+  if (others) add_target("other");
+  start_discovered();
+  workers[0]->on_job = [](const Job& job) -> test::FakeWorker::Behaviour {
+    if (job.target.name == "t" && std::holds_alternative<ListJob>(job.operation)) return test::FakeWorker::Hold{};
+    return {};
+  };
+  api("discover", {{"targets", {"t"}}});
+  advance(Millis(60'500));
+  CHECK(store->unfinished_runs().value().size() == 1);
+  const auto newest = last_report();
+  CHECK(newest["trigger"] == (others ? "drift" : "user"));
+  for (const auto& scan : newest["scans"]) CHECK(scan["target"] == (others ? "other" : "t"));
+}
+
 TEST_CASE_METHOD(RereadsFixture, "a target that is only read again is reachable where that is answered") {
   config.discovery_interval = Millis(0);
   config.drift_interval = Millis(60'000);
