@@ -33,6 +33,23 @@ TEST_CASE_METHOD(CommandsFixture, "a resource that is declared as another type i
   CHECK(plan(stack({other}))["nothing"] == true);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what is adopted as it is has its name for itself, also where the old one stays") {
+  manifest.types.at(1).parent.clear();
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  system.add("NS::Item", {.id = "item", .properties = R"({"id":"item","name":"a"})"});
+  discover();
+  auto other = box("a");
+  other["type"] = "NS::Item";
+  REQUIRE(apply(stack({other}, "patch"))["state"] == "complete");
+  const auto name_of = [&](const std::string& type, const std::string& id) {
+    const auto scan = store->scan(store->target("t").value()->id, type).value().id;
+    return store->claim(store->find(scan, id).value()).value().value().name;
+  };
+  CHECK(name_of("NS::Item", "item") == "a");
+  CHECK(name_of("NS::Box", "made-1") != "a");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is replaced goes when those that used it have turned away") {
   start_discovered();
   auto used = box("a", {{"kind", "x"}});
@@ -181,6 +198,15 @@ TEST_CASE_METHOD(CommandsFixture, "a plan of which a name is made as another typ
   const auto refused = api("apply", {{"draft", draft}});
   CHECK_THAT(refused.value("/error/message"_json_pointer, ""),
              Contains("shop/a was planned as delete, and needs nothing now"));
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what refers to what has come to be null has not drifted") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a"), linked("b", "a")}))["state"] == "complete");
+  edit("a", "id", nullptr);  // nobody knows what it is to be
+  edit("b", "size", 5);      // so that it is judged
+  discover();
+  CHECK(api("resources", {{"drifted", true}})["items"].empty());
 }
 
 TEST_CASE_METHOD(CommandsFixture, "a reference is to what has the name now, and not to what is to go") {
