@@ -1,5 +1,7 @@
 // Commands on what lies in something else.
+#include <map>
 #include <set>
+#include <string>
 
 #include "support/commands_fixture.h"
 
@@ -489,6 +491,25 @@ TEST_CASE_METHOD(ContentsFixture, "what a thing is emptied of is asked for again
   CHECK(result_of(apply(declared("y")), "a") == (in_vain ? "failed ACCESS_DENIED" : "done"));
   CHECK(failed == (in_vain ? 5 : 3));
   CHECK(thing("a")["kind"] == (in_vain ? "x" : "y"));
+}
+
+TEST_CASE_METHOD(ContentsFixture, "each thing that another is emptied of is asked for as often as one alone") {
+  system.refuses_full = true;
+  start_discovered();
+  const auto declared = [](const char* kind) {
+    return stack({item("b", "a"), item("c", "a"), box("a", {{"kind", kind}})});
+  };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  std::map<std::string, int> failed;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* deletion = std::get_if<DeleteJob>(&job.operation);
+    const bool empties = deletion != nullptr && job.type == "NS::Item";
+    if (!empties || failed[deletion->native_id]++ == config.retry.attempts - 1) return {};
+    return Error{Errc::kServiceUnavailable, "not now", {}, 0};
+  };
+  CHECK(result_of(apply(declared("y")), "a") == "done");
+  CHECK(failed.size() == 2);
+  CHECK(thing("a")["kind"] == "y");
 }
 
 TEST_CASE_METHOD(ContentsFixture, "a thing that may not be deleted is not emptied") {
