@@ -304,6 +304,27 @@ TEST_CASE_METHOD(AdmissionFixture, "manifests of one namespace that do not come 
   CHECK(later.accepted());
 }
 
+TEST_CASE_METHOD(AdmissionFixture, "a manifest that many wait for is one, and leaves its place when it comes") {
+  start();
+  auto& first = add_worker("w1");
+  const auto reply = where_manifest_goes(first);
+  for (int i = 0; i < 300; ++i) {
+    auto& other = add_silent_worker("w1-" + std::to_string(i));
+    other.alive = false;
+    other.announce();
+  }
+  settle();
+  first.alive = true;
+  first.send_reply(manifest_asked_for(reply), reply, ManifestBytes{first.manifest_bytes});
+  settle();
+  CHECK(first.accepted());
+  flood("OTHER");
+  auto& later = add_silent_worker("w2", "THIRD");
+  later.announce();
+  settle();
+  CHECK(later.accepted());
+}
+
 TEST_CASE_METHOD(AdmissionFixture, "a manifest that was just asked for makes no room for others of its namespace") {
   start();
   auto& honest = add_worker("w1");
