@@ -342,6 +342,8 @@ TEST_CASE("all mistakes come together, with the resource they are about") {
     CHECK(std::ranges::any_of(all, [&](const std::string& message) { return message.starts_with(part); }));
   }
   for (const auto& message : all) CHECK_THAT(message, !Contains("hunter2"));
+  const auto about_b = [](const std::string& message) { return message.starts_with("b: "); };
+  CHECK(std::ranges::count_if(all, about_b) == 1);  // a target that is not there has no namespace
 }
 
 TEST_CASE("a reference to a property that the other's type does not have is a mistake of the plan") {
