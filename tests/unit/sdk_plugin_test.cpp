@@ -352,6 +352,24 @@ TEST_CASE("changes get what the job says, and their answers come back checked") 
         MutationResult{Status::kInProgress, "slow", "made", "", "", Millis{700}});
 }
 
+TEST_CASE("a change may be answered with what was read of it, or with how that failed") {
+  for (const bool there : {true, false}) {
+    Plugin plugin(info());
+    plugin.type({.name = "TH::Thing"})
+        .read([](const ReadRequest&, JobContext&) { return Result<Resource>(not_found()); })
+        .update([&](const UpdateRequest&, JobContext&) {
+          return Mutation::of(there ? Result<Resource>(resource("x", {{"n", 2}}, "uid")) : not_found("gone"));
+        });
+    const auto result = run(plugin, UpdateJob{"key", "x", "{}", {R"({"n":2})", {}}, "[]", {}});
+    if (there) {
+      CHECK(std::get<MutationResult>(result) ==
+            MutationResult{MutationStatus::kSuccess, "", "x", "uid", R"({"n":2})", Millis{0}});
+    } else {
+      CHECK(failed(result).code == Errc::kNotFound);
+    }
+  }
+}
+
 TEST_CASE("a change that breaks the contract fails the job, and nobody takes it for not done") {
   std::optional<Mutation> answer;
   bool status = true;
