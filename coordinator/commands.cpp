@@ -172,7 +172,8 @@ void Commands::plan(Draft& draft) {
   draft.unchecked.clear();
   draft.stack_of.clear();
   std::map<std::string, std::string> declared_targets;
-  const auto targets = must(s_.store.targets());
+  // What a move is told to cost follows from what the target has; who declares no target need not wait for the count.
+  const auto targets = must(draft.targets.empty() ? s_.store.targets() : s_.store.counted_targets());
   for (const auto& target : draft.targets) {
     for (const auto& name : {target.name, target.renamed_from}) {
       const auto row = std::ranges::find(targets, name, &TargetRow::name);

@@ -1,11 +1,14 @@
-// The plan of a command, as it is kept.
+// The plan of a command, as it is kept, and what it tells of targets.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "coordinator/command_plan.h"
+#include "support/commands_fixture.h"
 
 using namespace muster;
+using test::CommandsFixture;
 using Json = nlohmann::json;
+using Catch::Contains;
 
 TEST_CASE("the plan of a command is kept as it was made") {
   CommandPlan made;
@@ -71,4 +74,25 @@ TEST_CASE("a target that has another name has it in all that is planned on it, a
   CHECK(claimed_on(1) == "other");
   CHECK(plan.steps[2].target == "new");
   CHECK(plan.steps[2].claim.empty());
+}
+
+TEST_CASE_METHOD(CommandsFixture,
+                 "a plan tells of a target what changes of it, and what a move of what is on it takes") {
+  start_discovered();
+  auto resource = box("a");
+  resource["target"] = "new";
+  auto request = stack({resource});
+  auto& target = request["targets"][0];
+  target = {{"name", "new"}, {"namespace", "NS"}, {"discover", true}};
+  REQUIRE(apply(request)["state"] == "complete");
+  finish_runs();
+  CHECK(plan(request)["targets"].empty());
+  target["interval_ms"] = 10'000;
+  auto told = plan(request)["targets"];
+  REQUIRE(told.size() == 1);
+  CHECK_FALSE(Contains("targets accept").match(told.dump()));
+  target["config"] = {{"json", R"({"zone":"b"})"}, {"secrets", Json::array()}};
+  told = plan(request)["targets"];
+  REQUIRE(told.size() == 1);
+  CHECK_THAT(told.dump(), Contains("muster targets accept new"));
 }
