@@ -271,6 +271,30 @@ TEST_CASE_METHOD(SettleTimeFixture, "what was told as made stays the stack's whe
   CHECK(plan(stack({box("a")}))["nothing"] == true);
 }
 
+TEST_CASE_METHOD(SettleTimeFixture, "what was told as made, and is not there, is not taken in when it is cancelled") {
+  for (auto& type : manifest.types) type.settle = Millis(0);
+  begin_discovered();
+  shows_at = TimePoint::max();
+  const auto scripted = worker().on_job;
+  worker().on_job = [this, scripted](const Job& job) -> Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return scripted(job);
+    const auto& made = system.things["NS::Box"].front();
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, made.id, made.uid, made.properties, Millis(0)});
+  };
+  worker().on_go = [this](const Job& job) -> Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "r", {}, {}, {}, Millis(0)});
+  };
+  const auto id = begin(stack({box("a")}));
+  wait_until([&] { return !worker().asked<ReadJob>().empty(); });
+  REQUIRE(state(id) == "running");
+  api("cancel", {{"command", id}, {"force", true}});
+  const auto ended = end_of(id);
+  INFO(message_of(ended, "a"));
+  CHECK(ended["state"] != "complete");
+  CHECK(state_of("NS::Box", "made-1") == "absent");
+}
+
 TEST_CASE_METHOD(SettleTimeFixture, "what waits for something to show tells of it, and ends within its hour") {
   for (auto& type : manifest.types) type.settle = Millis(7'200'000);
   begin_discovered();
