@@ -562,8 +562,10 @@ TEST_CASE("declared properties are asked of their schemas, with examples where t
 TEST_CASE("what was found to be as declared is not compared again while nothing has changed") {
   World world;
   auto& owner = world.manage(world.add("PG::Role", "owner", {{"name", "owner"}, {"oid", 5}}), role("owner"));
-  auto& db =
-      world.manage(world.add("PG::Database", "db", {{"name", "db"}, {"owner", "owner"}}), database("db", "owner"));
+  const auto shelf = world.add("PG::Role", "shelf", {{"name", "shelf"}}).row;
+  const auto other_shelf = world.add("PG::Role", "other_shelf", {{"name", "other_shelf"}}).row;
+  auto& db = world.manage(world.add("PG::Database", "db", {{"name", "db"}, {"owner", "owner"}}, shelf),
+                          database("db", "owner"));
   owner.content = {1, 1};
   db.content = {2, 2};
   const Declaration declared{"shop", {role("owner"), database("db", "owner")}};
@@ -582,6 +584,9 @@ TEST_CASE("what was found to be as declared is not compared again while nothing 
   }
   SECTION("that of what it refers to") {
     owner.content = {1, 2};
+  }
+  SECTION("where it lies") {
+    db.parent = other_shelf;
   }
   SECTION("what its type says") {
     world.types["PG::Database"].schema += " ";
