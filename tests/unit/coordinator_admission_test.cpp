@@ -201,3 +201,16 @@ TEST_CASE_METHOD(AdmissionFixture, "where there are workers it is soon looked wh
   start_discovered();
   CHECK(coordinator->next_due() <= clock.now() + Millis(250));
 }
+
+TEST_CASE_METHOD(AdmissionFixture,
+                 "where there are none, parts of a result that do not come are looked after all the same") {
+  start();
+  auto& worker = add_silent_worker("w1");
+  Job job;
+  job.fleet = store->fleet();
+  job.id = JobId("j");
+  job.token = Token("t");
+  worker.send_late_parts(job, MutationResult{}, {0});
+  settle();
+  CHECK(coordinator->next_due() <= clock.now() + Millis(250));
+}

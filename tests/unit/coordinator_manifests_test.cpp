@@ -294,14 +294,14 @@ TEST_CASE_METHOD(AdmissionFixture, "manifests of one namespace that do not come 
   const auto reply = where_manifest_goes(honest);
   advance(Millis(100));
   flood("OTHER");
+  auto& later = add_silent_worker("w2", "THIRD");  // for which one of them makes room at once
+  later.announce();
+  settle();
+  CHECK(later.accepted());
   honest.alive = true;
   honest.send_reply(manifest_asked_for(reply), reply, ManifestBytes{honest.manifest_bytes});
   settle();
   CHECK(honest.accepted());
-  auto& later = add_silent_worker("w2", "THIRD");  // for which there is room now as well
-  later.announce();
-  settle();
-  CHECK(later.accepted());
 }
 
 TEST_CASE_METHOD(AdmissionFixture, "a manifest that many wait for is one, and leaves its place when it comes") {

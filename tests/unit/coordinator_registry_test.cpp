@@ -462,6 +462,12 @@ TEST_CASE_METHOD(Fleet, "of manifests that nobody serves the newest are kept, an
     }
     CHECK(learn("m6").back() == "m1");
   }
+  SECTION("one that is learnt once more is kept once, as the newest") {
+    CHECK(learn("m3").empty());
+    CHECK(registry.latest_manifest("NS").first == "m1");
+    CHECK(learn("m6") == Hashes{"m4"});
+    CHECK(registry.manifest("m3") != nullptr);
+  }
   SECTION("large ones are fewer") {
     CHECK(learn("m6", "NS", 200'000) == Hashes{"m3"});
     CHECK(registry.manifest("m6") != nullptr);
