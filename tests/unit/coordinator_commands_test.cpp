@@ -63,6 +63,7 @@ TEST_CASE_METHOD(CommandsFixture, "what is declared is made in order, once, and 
   for (const auto& event : events()) {
     const auto type = event["type"].get<std::string>();
     if (type != "muster.command.progress") told.push_back(type);
+    if (type.starts_with("muster.command.")) CHECK(event["data"]["stacks"] == Json{"shop"});
   }
   CHECK(told == Strings{"muster.command.started", "muster.resource.created", "muster.resource.created",
                         "muster.command.finished"});

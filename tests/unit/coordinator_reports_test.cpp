@@ -143,6 +143,7 @@ TEST_CASE_METHOD(CommandsFixture, "what is declared of a type that is not discov
   REQUIRE(apply(stack({box("a")}))["state"] == "complete");
   CHECK(discover()["state"] == "complete");
   CHECK(state_of("NS::Box", "made-1") == "present");
+  for (const auto& job : worker().asked<ListJob>()) CHECK(job.type != "NS::Box");
 }
 
 TEST_CASE_METHOD(ReportsFixture, "a run does not wait for workers of a target that it is done with") {

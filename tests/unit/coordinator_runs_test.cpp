@@ -78,6 +78,17 @@ TEST_CASE_METHOD(RunsFixture, "that there is more than a run lists is told once,
   }
 }
 
+TEST_CASE_METHOD(RunsFixture, "a run waits for a worker that fell silent, and for none that is about to leave") {
+  start_discovered();
+  const bool drains = GENERATE(true, false);
+  workers.at(0)->draining = drains;
+  workers.at(0)->alive = drains;
+  advance(Millis(5000));
+  const auto asked = api("discover");
+  settle();
+  CHECK((run(asked["run"])["state"] == "queued") == !drains);
+}
+
 TEST_CASE_METHOD(RunsFixture, "a trigger of named targets is not lost in a waiting run over all") {
   add_target("hidden").discover = false;
   start();

@@ -215,6 +215,29 @@ TEST_CASE_METHOD(TroubleFixture, "an id that is listed twice is one resource, an
   CHECK(resource_events() == Strings{"discovered:d"});
 }
 
+TEST_CASE_METHOD(TroubleFixture,
+                 "what goes away after it is listed, and comes back on a later page, is not listed twice") {
+  manifest.types[0].read_batch = 1;  // each is read as soon as it is listed
+  start_discovered();
+  system.add("NS::Box", {.id = "d"});
+  bool gone = false;
+  workers.at(0)->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (job.type != "NS::Box") return {};
+    if (const auto* list = std::get_if<ListJob>(&job.operation)) {
+      if (list->page_token.empty()) return JobResult(ListResult{{{"d", "", {}}}, "more", {}, 0});
+      if (!gone) return Busy{};
+      return JobResult(ListResult{{{"a", "", {}}, {"b", "", {}}, {"c", "", {}}, {"d", "", {}}}, {}, {}, 0});
+    }
+    if (std::exchange(gone, true)) return {};
+    return JobResult(ReadResult{{Error{Errc::kNotFound, "no such thing", {}, 0}}});
+  };
+  const auto report = discover();
+  REQUIRE(gone);
+  CHECK(report["state"] == "complete");
+  CHECK(report["problems"].empty());
+  CHECK(listed("NS::Box") == Strings{"a", "b", "c", "d"});
+}
+
 TEST_CASE_METHOD(TroubleFixture, "a page token that comes again ends the listing as a problem of the plugin") {
   start_discovered();
   events();
