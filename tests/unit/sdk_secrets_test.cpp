@@ -117,6 +117,9 @@ TEST_CASE("a secret is a file of its name in the secret directory") {
     INFO(name);
     CHECK_FALSE(value_of(Kind::kSecret, name, policy));
   }
+  const auto nowhere = value_of(Kind::kSecret, "name", {});
+  REQUIRE_FALSE(nowhere);
+  CHECK_THAT(nowhere.error().message, Catch::Contains("no secret directory"));
 }
 
 TEST_CASE("a document that its references do not fit is refused") {
