@@ -132,6 +132,34 @@ TEST_CASE_METHOD(CommandsFixture, "what may have been changed before a restart i
   CHECK(resource_events() == Strings{"changed:made-1", "updated:made-1"});
 }
 
+TEST_CASE_METHOD(CommandsFixture,
+                 "what was told as made before a restart, and is made anew, is looked at by runs as before") {
+  start_discovered();
+  worker().on_go = [this](const Job& job) -> Behaviour {
+    const auto made = std::get<MutationResult>(system.change(job));
+    system.things.clear();  // it does not last
+    return JobResult(MutationResult{MutationStatus::kInProgress, "r", made.native_id, {}, {}, Millis(0)});
+  };
+  worker().on_job = [](const Job& job) -> Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    return JobResult(MutationResult{MutationStatus::kInProgress, "r", "made-1", {}, {}, Millis(1000)});
+  };
+  const auto id = begin(stack({box("a")}));
+  advance(Millis(300));
+  REQUIRE_FALSE(worker().asked<StatusJob>().empty());
+  restart();
+  worker().on_go = {};
+  worker().on_job = [](const Job& job) -> Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, {}, Millis(0)});
+  };
+  REQUIRE(end_of(id)["state"] == "complete");
+  REQUIRE(state_of("NS::Box", "made-2") == "present");
+  system.add("NS::Box", {.id = "made-1", .properties = R"({"name":"b"})"});
+  discover();
+  CHECK(state_of("NS::Box", "made-1") == "present");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a late word that names no object is nothing to look at") {
   start_discovered();
   int asked = 0;
