@@ -184,6 +184,10 @@ TEST_CASE_METHOD(CommandsFixture,
 
   edit("a", "login", nullptr);
   discover();
+  CHECK(apply(with("y", "2222"))["state"] == "complete");
+  CHECK(Json::parse(sent().patch).size() == 1);  // it differs, and is not read: sent once
+  edit("a", "login", nullptr);
+  discover();
   const auto draft = plan(with("y", "2222"))["draft"];
   edit("a", "login", {{"user", "y"}});  // somebody is faster, and cannot have put the pin there
   CHECK(end_of(api("apply", {{"draft", draft}})["command"])["state"] == "complete");

@@ -37,6 +37,7 @@ TEST_CASE_METHOD(EvidenceFixture, "what is said of a change that has ended is ju
   advance(Millis(1000));
   CHECK(runs() == before);
   tell("made-1");  // as is known
+  tell("");        // names nothing to look at
   advance(Millis(1000));
   CHECK(runs() == before);
   tell("made-2");
