@@ -397,3 +397,34 @@ TEST_CASE_METHOD(CommandsFixture,
   CHECK(apply(stack({other}))["state"] == "complete");
   CHECK(count() == 0);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what goes with a deletion before a run lets it leave for its filters has vanished") {
+  manifest.types[1].parent = "NS::Box";
+  auto part = manifest.types[1];
+  part.name = "NS::Part";
+  part.parent = "NS::Item";
+  manifest.types.push_back(part);
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  system.add("NS::Item", {.id = "small", .properties = R"({"kind":"small"})", .parent = "made-1"});
+  system.add("NS::Box", {.id = "other"});
+  system.add("NS::Item", {.id = "big", .parent = "other"});
+  discover();
+  REQUIRE(state_of("NS::Item", "small") == "present");
+  system.inspection.filters = {
+      {{"NS::Item"}, {PropertyMatch{"$.kind", MatchOp::kEq, R"("small")"}}, FilterAction::kExclude}};
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const bool parts = job.type == "NS::Part" && std::holds_alternative<ListJob>(job.operation);
+    return parts ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
+  };
+  events();
+  api("discover");
+  advance(Millis(500));
+  REQUIRE(apply(stack({}))["state"] == "complete");
+  REQUIRE(state_of("NS::Item", "small") == "vanished");
+  worker().on_job = {};
+  worker().release();
+  finish_runs();
+  CHECK(state_of("NS::Item", "small") == "vanished");
+  for (const auto& event : resource_events()) CHECK(event != "filtered:small");
+}
