@@ -150,6 +150,23 @@ TEST_CASE_METHOD(IdentityFixture, "what is below what a filter newly excludes le
   CHECK(resource_events() == Strings{"filtered:b", "filtered:b1"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "what filters left out is not read again because a listing failed") {
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  start_discovered();
+  workers.at(0)->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kAccessDenied, "not for you", {}, 0});
+  };
+  REQUIRE(discover()["state"] == "partial");
+  workers.at(0)->on_job = {};
+  workers.at(0)->jobs.clear();
+  REQUIRE(discover()["state"] == "complete");
+  for (const auto& job : workers.at(0)->asked<ReadJob>()) {
+    const auto& ids = std::get<ReadJob>(job.operation).native_ids;
+    CHECK(std::ranges::find(ids, "b") == ids.end());
+  }
+}
+
 TEST_CASE_METHOD(IdentityFixture, "what new filters have not judged, for it could not be read, they judge later") {
   config.retry.attempts = 1;
   start_discovered();
