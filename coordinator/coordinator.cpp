@@ -244,7 +244,7 @@ void Coordinator::turn() {
       requests_.data = {{"pools", to_json(core_->dispatcher.loads(now))}};
       service_.tick(bus_, requests_, now);
     }
-    if (recover_pause_.count() > 0 && store_.uncommitted() == 0) recover_pause_ = Millis(0);
+    if (store_.uncommitted() == 0) recover_pause_ = Millis(0);
   } catch (const StoreFailure& failure) {
     recover(failure.error(), now);
   }
