@@ -302,7 +302,8 @@ TEST_CASE("what a stack is to forget is said, shown and asked for") {
       return answer;
     };
   };
-  ForgetOptions options{.stack = "shop"};
+  ForgetOptions options;
+  options.stack = "shop";
   SECTION("without saying what, nobody is asked") {
     CHECK(forget(client, test.screen, options, answers(true)) == 2);
     options.all = true;
