@@ -64,6 +64,23 @@ TEST_CASE_METHOD(FindingFixture, "what can never be seen does not keep the rest 
   CHECK(creations() == 2);
 }
 
+TEST_CASE_METHOD(FindingFixture, "what is gone or hidden for good by the time it is read is not what is looked for") {
+  const auto code = GENERATE(Errc::kNotFound, Errc::kAccessDenied);
+  start_with(3);
+  worker().on_go = [this](const Job&) -> FakeWorker::Behaviour {
+    if (lost == 2) return {};
+    return JobResult(Error{lost++ == 0 ? Errc::kNetwork : Errc::kAccessDenied, "no", {}, 0});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (lost == 0 || count() > 3 || !std::holds_alternative<ReadJob>(job.operation)) return {};
+    auto answer = std::get<ReadResult>(system.answer(job));
+    answer.items.front() = Error{code, "no", {}, 0};
+    return JobResult(answer);
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(creations() == 3);
+}
+
 TEST_CASE_METHOD(FindingFixture, "what a read of one id tells of another is not what is looked for") {
   start_with(3);
   worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
