@@ -31,6 +31,16 @@ TEST_CASE_METHOD(RunsFixture, "a trigger during a run gives the run that follows
   CHECK(report["scans"].size() == 2);  // what both of them asked for
 }
 
+TEST_CASE_METHOD(RunsFixture, "a run that nothing holds up asks at once, whatever else the coordinator waits for") {
+  start_discovered();
+  settle();
+  workers[0]->jobs.clear();
+  user->publish({Subjects(config.prefix).api("discover"), user->inbox() + ".at-once", R"({"api":1})", {}}).value();
+  coordinator->turn();
+  workers[0]->turn();
+  CHECK((!workers[0]->jobs.empty() || coordinator->next_due() <= clock.now()));
+}
+
 TEST_CASE_METHOD(RunsFixture, "a listing that does not end is ended, and nothing is missing for it") {
   start_discovered();
   for (int i = 0; i < 9; ++i) system.add("NS::Box", {.id = "more" + std::to_string(i)});
