@@ -392,6 +392,18 @@ int report_mistakes(Screen& screen, const Json& plan, const std::vector<Declarat
 
 }  // namespace
 
+std::optional<int> declined(Screen& screen, const Ask& ask, const std::string& question) {
+  screen.out << std::flush;
+  const auto agreed = ask(question + " Only `yes` is taken for it: ");
+  if (!agreed) {
+    screen.err << "muster: there is no terminal to ask on: give --yes to go ahead, or --plan to look only" << std::endl;
+    return 2;
+  }
+  if (*agreed) return std::nullopt;
+  note(screen, "nothing was done");
+  return 1;
+}
+
 int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask& ask, const Interrupted& interrupted) {
   const auto files = load_files(screen, options);
   if (!files) return 2;
@@ -441,18 +453,7 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
       !plan->value("targets", Json::array()).empty() ||
       std::ranges::any_of(plan->at("steps"), [](const Json& step) { return field(step, "action") != "unchanged"; });
   if (!options.yes && changes) {
-    screen.out << std::flush;
-    const auto agreed =
-        ask(destroys ? "Destroy this? Only `yes` is taken for it: " : "Do this? Only `yes` is taken for it: ");
-    if (!agreed) {
-      screen.err << "muster: there is no terminal to ask on: give --yes to go ahead, or --plan to look only"
-                 << std::endl;
-      return 2;
-    }
-    if (!*agreed) {
-      note(screen, "nothing was done");
-      return 1;
-    }
+    if (const auto status = declined(screen, ask, destroys ? "Destroy this?" : "Do this?")) return *status;
   }
   const auto started =
       client.ask("apply", {{"draft", field(*plan, "draft")}, {"if_busy", options.refuse_busy ? "refuse" : "wait"}});

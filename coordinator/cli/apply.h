@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct ApplyOptions {
 };
 /// Asks a question on the terminal; none: there is no terminal to ask on.
 using Ask = std::function<std::optional<bool>(const std::string& question)>;
+/// Asks whether to go ahead, after what the screen shows. The exit status where nothing is to be done; none: go ahead.
+std::optional<int> declined(Screen& screen, const Ask& ask, const std::string& question);
 int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask& ask, const Interrupted& interrupted);
 
 int commands(Client& client, Screen& screen, std::uint64_t limit);

@@ -12,7 +12,6 @@ void show(std::ostream& out, const Json& answer) {
   }
   const auto left = answer.at("count").get<std::size_t>() - answer.at("resources").size();
   if (left > 0) out << "  and " << left << " more\n";
-  out << std::flush;
 }
 
 std::string resources_of(const Json& answer) {
@@ -41,17 +40,9 @@ int forget(Client& client, Screen& screen, const ForgetOptions& options, const A
                    [&](const Json&) { screen.out << "would be forgotten: " << escape(resources_of(answer)) << '\n'; });
       return 0;
     }
-    const auto agreed = ask("Forget " + escape(resources_of(answer)) +
-                            "? They stay as they are, and nobody manages them. Only `yes` is taken for it: ");
-    if (!agreed) {
-      screen.err << "muster: there is no terminal to ask on: give --yes to go ahead, or --plan to look only"
-                 << std::endl;
-      return 2;
-    }
-    if (!*agreed) {
-      note(screen, "nothing was done");
-      return 1;
-    }
+    const auto question =
+        "Forget " + escape(resources_of(answer)) + "? They stay as they are, and nobody manages them.";
+    if (const auto status = declined(screen, ask, question)) return *status;
     request["look_only"] = false;
   }
   const auto done = client.ask("forget", request);
