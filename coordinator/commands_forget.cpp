@@ -1,7 +1,5 @@
 // Resources that a stack lets go of: they stay as they are in their systems, and nobody manages them any more.
 
-#include <algorithm>
-
 #include "coordinator/claim.h"
 #include "coordinator/commands.h"
 #include "coordinator/event_log.h"
