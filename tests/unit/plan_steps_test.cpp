@@ -1,4 +1,4 @@
-// What a plan says of its steps.
+// What a plan says of its steps, and of what schemas say against them.
 #include "coordinator/plan_basis.h"
 #include "support/planning_world.h"
 
@@ -94,6 +94,136 @@ TEST_CASE("where two plans differ is said by what either would do") {
         Strings{"shop/b differs in other ways than when it was planned"});
   CHECK(moved(before, {before[0], {"shop/b", "create", "3", "/size"}}) ==
         Strings{"shop/b differs in other ways than when it was planned: /size"});
+}
+
+TEST_CASE("declared properties are asked of their schemas, with examples where they are not known") {
+  World world;
+  auto& role_type = world.types["PG::Role"];
+  role_type.examples = {R"({"name":"example","login":true})"};
+  const auto wrong = [&](const DeclaredResource& resource) {
+    return messages(make_plan({"shop", {resource, role("owner")}}, ApplyMode::kReconcile, world));
+  };
+  CHECK(wrong(role("good", {{"login", true}})).empty());
+  const auto typed = wrong(role("bad", {{"login", "yes"}, {"oid", 5}}));
+  REQUIRE(typed.size() == 2);  // together
+  CHECK_THAT(typed[0], Contains("set by the system"));
+  CHECK_THAT(typed[1], Contains("/login"));
+  SECTION("a property that the schema does not know") {
+    role_type.schema = R"({"type":"object","additionalProperties":false,"properties":{"name":{"type":"string"},
+        "login":{"type":"boolean"},"rules":{"type":"array","items":{"type":"object","additionalProperties":false,
+        "properties":{"level":{"type":"integer"}}}}}})";
+    CHECK(wrong(role("bad", {{"logn", true}})) ==
+          std::vector<std::string>{"bad: unknown property `logn`; did you mean `login`?"});
+    CHECK(wrong(role("bad", {{"colour", "red"}})) ==
+          std::vector<std::string>{"bad: unknown property `colour`; known are login, name, rules"});
+    CHECK_THAT(wrong(role("bad", {{"rules", {{{"levl", 1}}}}})).at(0),
+               Contains("/rules/0: unknown property `levl`; did you mean `level`?"));
+  }
+  SECTION("what is not known yet, inside of something") {
+    role_type.schema = R"({"type":"object","additionalProperties":false,"properties":{"name":{"type":"string"},
+        "oid":{"type":"integer","readOnly":true},
+        "members":{"type":"array","uniqueItems":true,"items":{"type":"string"},"minItems":1},
+        "grants":{"type":"array","items":{"anyOf":[{"type":"object","required":["on"],"additionalProperties":false,
+          "properties":{"on":{"type":"string"}}},{"type":"object","required":["to"],
+          "additionalProperties":false,"properties":{"to":{"type":"string"}}}]}}}})";
+    auto user = role("user", {{"members", {nullptr, "b", nullptr}}, {"grants", {{{"to", nullptr}}}}});
+    for (const auto* at : {"/members/0", "/members/2", "/grants/0/to"}) {
+      user.holes.push_back({at, {{TextPart::Kind::kResource, "owner", "oid"}}});
+    }
+    const auto planned = [&] { return make_plan({"shop", {role("owner"), user}}, ApplyMode::kReconcile, world); };
+    CHECK(messages(planned()).empty());
+    CHECK(planned().unchecked.size() == 3);
+    user.properties = R"({"name":"user","members":[null,5,null],"grants":[{"to":null}],"memers":[]})";
+    const auto inside = messages(planned());
+    REQUIRE(inside.size() == 2);
+    CHECK_THAT(inside[0] + inside[1], Contains("/members/1") && Contains("did you mean `members`"));
+  }
+  SECTION("patterns") {
+    role_type.schema = R"({"type":"object","additionalProperties":false,"patternProperties":{"^x-":{"type":"string"}},
+        "properties":{"name":{"type":"string"},"code":{"type":"string","pattern":"^[a-z]+$"},
+        "word":{"type":"string","pattern":"^\\p{L}+$"},"ahead":{"type":"string","pattern":"^(?=a)b$"},
+        "either":{"oneOf":[{"pattern":"^a"},{"pattern":"^b"}]},"none":{"not":{"pattern":"^a"}},
+        "codes":{"type":"array","items":{"$ref":"#/properties/code"}},
+        "level":{"anyOf":[{"type":"integer"},{"type":"string","pattern":"^(low|high)$"}]}}})";
+    CHECK(wrong(role("good", {{"code", std::string(60'000, 'a')},
+                              {"word", "\u00e9t\u00e9"},
+                              {"x-note", "n"},
+                              {"codes", {"a", "b"}},
+                              {"either", "a"},
+                              {"level", "low"},
+                              {"none", "b"},
+                              {"ahead", "b"}}))
+              .empty());
+    const auto faults = wrong(role("bad", {{"code", "A1"}, {"word", "1"}, {"y-note", "n"}, {"codes", {"a", "1"}}}));
+    REQUIRE(faults.size() == 4);
+    CHECK(faults[0] == "bad: /code: `A1` does not match the pattern ^[a-z]+$");
+    CHECK(faults[1] == "bad: /codes/1: `1` does not match the pattern ^[a-z]+$");
+    CHECK_THAT(faults[2], Contains("/word"));
+    CHECK(faults[3] == "bad: unknown property `y-note`");
+    CHECK_FALSE(wrong(role("bad", {{"level", "medium"}})).empty());
+    CHECK_FALSE(wrong(role("bad", {{"either", "c"}})).empty());
+    CHECK_FALSE(wrong(role("bad", {{"none", "a"}})).empty());
+    auto open = role("open", {{"code", nullptr}});
+    open.holes.push_back({"/code", {{TextPart::Kind::kResource, "owner", "oid"}}});
+    CHECK(messages(make_plan({"shop", {role("owner"), open}}, ApplyMode::kReconcile, world)).empty());
+  }
+  SECTION("schemas that cannot be used, or only in part") {
+    std::string deep = "{}";
+    for (int i = 0; i < 30'000; ++i) deep = R"({"not":)" + std::move(deep) + "}";
+    for (const std::string& odd : {
+             std::string(R"({"type":"strnig"})"),
+             std::string(R"({"type":"object","required":"yes"})"),
+             std::string(R"({"enum":"x"})"),
+             std::string(R"({"items":5})"),
+             std::string(R"({"properties":[1]})"),
+             std::string(R"({"properties":{"code":{"$ref":"#/$defs/none"}}})"),
+             std::string(R"({"properties":{"code":{"$ref":"file:///etc/passwd"}}})"),
+             std::string(R"({"$ref":"#"})"),
+             std::string(
+                 R"({"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"allOf":[{"$ref":"#/$defs/a"}]}}})"),
+             std::string(R"({"properties":{"code":{"multipleOf":0},"login":{"multipleOf":-1}}})"),
+             std::string(R"({"properties":{"code":{"pattern":"["}},"patternProperties":{"(":{}}})"),
+             deep,
+         }) {
+      INFO(odd.substr(0, 200));
+      role_type.schema = odd;
+      CHECK_NOTHROW(wrong(role("any", {{"code", 5}, {"login", std::numeric_limits<std::int64_t>::min()}})));
+    }
+    role_type.schema = R"({"properties":{"name":{},"below":{"$ref":"#"}},"additionalProperties":false})";
+    CHECK(wrong(role("tree", {{"below", {{"below", {{"name", "x"}}}}}})).empty());
+    CHECK(wrong(role("tree", {{"below", {{"below", {{"nam", "x"}}}}}})).size() == 1);
+  }
+  SECTION("elements that are the same") {
+    role_type.schema = R"({"properties":{"name":{},"codes":{"type":"array","uniqueItems":true}}})";
+    auto codes = Json::array();
+    for (int i = 0; i < 30'000; ++i) codes.push_back(i);
+    CHECK(wrong(role("all", {{"codes", codes}})).empty());
+    codes.push_back(7);
+    CHECK(wrong(role("all", {{"codes", codes}})) ==
+          std::vector<std::string>{"all: /codes: elements 7 and 30000 are the same"});
+  }
+  SECTION("a property of a long name that is not ASCII") {
+    std::string name = "x";
+    for (int i = 0; i < 100; ++i) name += "\u00e9";
+    role_type.schema = R"({"type":"object","additionalProperties":false,"properties":{"name":{"type":"string"}}})";
+    const auto faults = wrong(role("bad", {{name, 1}}));
+    REQUIRE(faults.size() == 1);
+    CHECK_NOTHROW(nlohmann::json(faults[0]).dump());
+  }
+  SECTION("a reference whose example is of another type") {
+    auto user = role("user", {{"login", nullptr}});
+    user.holes = {{"/login", {{TextPart::Kind::kResource, "owner", "name"}}}};
+    world.types["PG::Role"].schema = kRoleSchema;
+    auto made = role("made");
+    made.properties = R"({"name":null})";
+    made.holes = {{"/name", {{TextPart::Kind::kResource, "owner", "oid"}}}};  // no example has it
+    const auto result = make_plan({"shop", {role("owner"), made}}, ApplyMode::kReconcile, world);
+    CHECK(messages(result).empty());
+    REQUIRE(result.unchecked.size() == 1);
+    CHECK(result.unchecked[0].pointer == "/name");
+    CHECK_THAT(messages(make_plan({"shop", {role("owner"), user}}, ApplyMode::kReconcile, world)).at(0),
+               Contains("/login"));
+  }
 }
 
 TEST_CASE("what a schema asks too much of is planned, and told as unchecked") {
