@@ -33,6 +33,19 @@ struct SettleTimeFixture : CommandsFixture {
       return read == nullptr ? Behaviour() : JobResult(ReadResult{{Error{Errc::kNotFound, "no such thing", {}, 0}}});
     };
   }
+  /// What is made is told when it is asked for, whether it shows or not.
+  void tell_by_status() {
+    const auto scripted = worker().on_job;
+    worker().on_job = [this, scripted](const Job& job) -> Behaviour {
+      if (!std::holds_alternative<StatusJob>(job.operation)) return scripted(job);
+      const auto& made = system.things["NS::Box"].front();
+      return JobResult(MutationResult{MutationStatus::kSuccess, {}, made.id, made.uid, made.properties, Millis(0)});
+    };
+    worker().on_go = [this](const Job& job) -> Behaviour {
+      static_cast<void>(system.change(job));
+      return JobResult(MutationResult{MutationStatus::kInProgress, "r", {}, {}, {}, Millis(0)});
+    };
+  }
   static Behaviour not_found() { return JobResult(Error{Errc::kNotFound, "no such thing", {}, 0}); }
   [[nodiscard]] bool shows() const { return clock.now() >= shows_at; }
   /// It shows `after` it was made, which is now.
@@ -247,16 +260,7 @@ TEST_CASE_METHOD(SettleTimeFixture, "what waits for something to show is cancell
 TEST_CASE_METHOD(SettleTimeFixture, "what was told as made stays the stack's when it is cancelled before it shows") {
   begin_discovered();
   shows_at = clock.now() + Millis(60'000);
-  const auto scripted = worker().on_job;
-  worker().on_job = [this, scripted](const Job& job) -> Behaviour {
-    if (!std::holds_alternative<StatusJob>(job.operation)) return scripted(job);
-    const auto& made = system.things["NS::Box"].front();
-    return JobResult(MutationResult{MutationStatus::kSuccess, {}, made.id, made.uid, made.properties, Millis(0)});
-  };
-  worker().on_go = [this](const Job& job) -> Behaviour {
-    static_cast<void>(system.change(job));
-    return JobResult(MutationResult{MutationStatus::kInProgress, "r", {}, {}, {}, Millis(0)});
-  };
+  tell_by_status();
   const auto id = begin(stack({box("a")}));
   advance(Millis(10'000));
   CHECK(state(id) == "running");
@@ -275,16 +279,7 @@ TEST_CASE_METHOD(SettleTimeFixture, "what was told as made, and is not there, is
   for (auto& type : manifest.types) type.settle = Millis(0);
   begin_discovered();
   shows_at = TimePoint::max();
-  const auto scripted = worker().on_job;
-  worker().on_job = [this, scripted](const Job& job) -> Behaviour {
-    if (!std::holds_alternative<StatusJob>(job.operation)) return scripted(job);
-    const auto& made = system.things["NS::Box"].front();
-    return JobResult(MutationResult{MutationStatus::kSuccess, {}, made.id, made.uid, made.properties, Millis(0)});
-  };
-  worker().on_go = [this](const Job& job) -> Behaviour {
-    static_cast<void>(system.change(job));
-    return JobResult(MutationResult{MutationStatus::kInProgress, "r", {}, {}, {}, Millis(0)});
-  };
+  tell_by_status();
   const auto id = begin(stack({box("a")}));
   wait_until([&] { return !worker().asked<ReadJob>().empty(); });
   REQUIRE(state(id) == "running");
