@@ -521,13 +521,14 @@ class Planner {
     return step.moves ? "is to lie in " + resource.parent : std::string();
   }
 
-  /// Whether it is declared in another thing than before, and than the one that it lies in.
+  /// Whether it is declared in another thing than before, and than the one that it lies in, or in one that is not there
+  /// yet. Where neither is so it lies where the system says.
   bool moves(const DeclaredResource& resource, const TypeRules& rules, const PlanningView::Known& known) const {
     if (known.parent == 0 || resource.parent.empty()) return false;
     const auto before = claimed(known.declared);
     const auto& node = nodes_[by_name_.at(resource.parent)];
-    if (!before || before->parent == resource.parent || node.resource->type != rules.type->parent) return false;
-    return node.known == nullptr || node.known->row != known.parent;
+    if (!before || node.resource->type != rules.type->parent) return false;
+    return node.known == nullptr || (before->parent != resource.parent && node.known->row != known.parent);
   }
 
   /// A value that is known only when others are done: a change, unless it was declared by the same references before

@@ -179,10 +179,11 @@ Fleet::Fault Fleet::check_owners() {
       if ((each.state != "done" && step.action == StepAction::kReplace) || says(each, kLie)) note(may_double);
     }
   }
+  const auto let_go = forgotten();
   std::map<std::string, std::string> living;  // name: id
   for (const auto& [type, things] : objects_.types()) {
     for (const auto& [id, object] : things) {
-      if (objects_.was_revived(id)) continue;  // nobody may know whose it was
+      if (objects_.was_revived(id) || let_go.contains(id)) continue;  // it may be nobody's
       const auto name = object.properties["name"].get<std::string>();
       const auto maker = parsed(object.key)->command.value;
       const auto [first, alone] = living.emplace(name, id);
@@ -205,19 +206,32 @@ Fleet::Fault Fleet::check_owners() {
   return std::nullopt;
 }
 
+void Fleet::each_event(const std::function<void(const EventRow&)>& use) {
+  std::uint64_t last = 0;
+  for (;;) {
+    const auto events = must(store_->events(last, 1000));
+    if (events.empty()) return;
+    last = events.back().sequence;
+    std::ranges::for_each(events, use);
+  }
+}
+
+/// Native ids of what a stack has let go of.
+std::set<std::string> Fleet::forgotten() {
+  std::set<std::string> ids;
+  each_event([&](const EventRow& event) {
+    if (event.what == "resource.forgotten") ids.insert(Json::parse(event.data)["native_id"]);
+  });
+  return ids;
+}
+
 /// Ids of the resources that a run has told as drifted, and native ids of those that a step has found not as declared
 /// after it was done: what it ends with says so.
 std::set<std::string> Fleet::drift_told() {
   std::set<std::string> told;
-  std::uint64_t last = 0;
-  for (;;) {
-    const auto events = must(store_->events(last, 1000));
-    if (events.empty()) break;
-    last = events.back().sequence;
-    for (const auto& event : events) {
-      if (event.what == "resource.drifted") told.insert(event.subject);
-    }
-  }
+  each_event([&](const EventRow& event) {
+    if (event.what == "resource.drifted") told.insert(event.subject);
+  });
   for (const auto& row : must(store_->commands({}, 1000))) {
     for (const auto& each : must(store_->operations(row.id))) {
       if (each.code == "NOT_STABILIZED") told.insert(each.native_id);

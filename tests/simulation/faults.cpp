@@ -100,6 +100,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("revivals", faults.revivals);
   part("no-uids", faults.no_uids);
   part("strict", faults.strict);
+  part("forgets", faults.forgets);
   part("lag", faults.lag);
   part("stream", faults.stream);
   return there;

@@ -58,6 +58,7 @@ struct Faults {
   int no_uids = 0;              // 1: nothing tells things apart but their ids
   int strict = 0;               // 1: what something lies in cannot be deleted
   int settings = 0;             // times in which the coordinator is started with another configuration
+  int forgets = 0;              // times in which a stack lets go of something, or of all
   Millis lag{0};                // until what was made is seen, at most
 };
 
@@ -99,6 +100,7 @@ struct Act {
     kNarrow,
     kSwap,
     kRevive,
+    kForget,
     kApply,
     kStream
   };

@@ -36,6 +36,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
       cloud_(seed ^ 0xC10DU),
       objects_(seed ^ 0x0B1EC7U, clock_),
       settings_(seed ^ 0x5E7716U),
+      forgetting_(seed ^ 0xF02637U),
       broker_(clock_, random_) {
   usual_.prefix = "sim";
   usual_.discovery_interval = Millis(0);
@@ -60,7 +61,8 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   objects_.on_taken_along = [this](const auto& key, const auto& type, const auto& id) {
     return check_taken_along(key, type, id);
   };
-  objects_.is_replaced = [this](const std::string& type, const std::string& id) {
+  objects_.may_have_twin = [this](const std::string& type, const std::string& id) {
+    if (faults_.forgets > 0 && forgotten().contains(id)) return true;
     auto row = must(store_->one("cloud", type, id));
     if (!row) row = must(store_->one(std::string("cloud") + kOtherName, type, id));
     const auto claim = row ? must(store_->claim(row->row)) : std::nullopt;
@@ -94,6 +96,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   if (reviving.below(4) == 0) faults_.revivals = 1 + static_cast<int>(reviving.below(12));
   if (SeededRandom(seed ^ 0x0A0D5U).below(6) == 0) faults_.no_uids = 1;
   if (faults_.children + faults_.nests > 0 && SeededRandom(seed ^ 0x572C7U).below(3) == 0) faults_.strict = 1;
+  if (forgetting_.below(4) == 0) faults_.forgets = 1 + static_cast<int>(forgetting_.below(6));
   SeededRandom showing(seed ^ 0x1A6U);
   // What time of day it is made tells how long ago that was.
   if (showing.below(4) == 0 && faults_.clock_jumps == 0) faults_.lag = Millis(1 + showing.below(1900));
@@ -120,6 +123,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   now_and_then(faults_.swaps, Act::Kind::kSwap, swapping);
   now_and_then(faults_.narrowings, Act::Kind::kNarrow, narrowing);
   now_and_then(faults_.revivals, Act::Kind::kRevive, reviving);
+  now_and_then(faults_.forgets, Act::Kind::kForget, forgetting_);
   weather_.error_rate = faults_.error_rate;
   weather_.gaps = faults_.gaps > 0;
   SeededRandom wishing(seed ^ 0x315711U);
@@ -286,6 +290,20 @@ void Fleet::make(const Wish& wish) {
   }
 }
 
+void Fleet::forget() {
+  const std::string stack = forgetting_.below(3) == 0 ? "beta" : "alpha";
+  std::vector<std::string> names;
+  must(store_->of_stack(stack, {}, [&](const ManagedView& row) { names.emplace_back(declared_name(row.name)); }));
+  if (names.empty()) return;
+  Json request{{"api", 1}, {"stack", stack}};
+  if (forgetting_.below(3) == 0) {
+    request["all"] = true;
+  } else {
+    request["names"] = {names[forgetting_.below(names.size())]};
+  }
+  ask("forget", request);
+}
+
 void Fleet::perform(const Act& act) {
   const auto bus = [&]() -> MemoryBus* {
     if (act.who == kMaxWorkers) return coordinator_ ? coordinator_->bus.get() : nullptr;
@@ -342,6 +360,9 @@ void Fleet::perform(const Act& act) {
       break;
     case Act::Kind::kRevive:
       objects_.revive();
+      break;
+    case Act::Kind::kForget:
+      forget();
       break;
     case Act::Kind::kNarrow:
       cloud_.narrow();

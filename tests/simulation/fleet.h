@@ -63,6 +63,7 @@ class Fleet {
   std::size_t ask(const std::string& verb, const Json& request);
   void take_answers();
   void make(const Wish& wish);
+  void forget();
   [[nodiscard]] TimePoint next_moment();
   [[nodiscard]] std::string who_is_next() const;  // of those that are due now, for a message
   /// Lets time pass until `done` holds; an error when it does not within `limit` of virtual time.
@@ -104,6 +105,8 @@ class Fleet {
   [[nodiscard]] Fault check_reports();
   [[nodiscard]] Fault check_owners();
   [[nodiscard]] Fault check_marks();
+  void each_event(const std::function<void(const EventRow&)>& use);
+  [[nodiscard]] std::set<std::string> forgotten();
   [[nodiscard]] std::set<std::string> drift_told();
   [[nodiscard]] Fault check_declared(const Json& request);
   [[nodiscard]] Fault check_settled(const Json& request);
@@ -120,7 +123,7 @@ class Fleet {
   Cloud cloud_;
   Objects objects_;
   Config usual_, config_;  // at the start and in the end, and now
-  SeededRandom settings_;
+  SeededRandom settings_, forgetting_;
   MemoryBroker broker_;
   std::unique_ptr<test::FailingStore> store_;
   std::vector<std::shared_ptr<testing::MemoryDisk>> disks_;

@@ -158,7 +158,7 @@ Result<Mutation> Objects::create(const CreateRequest& request, Host& host) {
   if (!named) {
     const auto doubled = std::ranges::count_if(things, [&](const auto& each) {
       return each.second.properties["name"] == name && each.second.parent == object.parent &&
-             !undeleted_.contains(each.first) && !is_replaced(request.type, each.first);
+             !undeleted_.contains(each.first) && !may_have_twin(request.type, each.first);
     });
     if (doubled > 1 && !lied_to_ && !fault_) fault_ = "three living objects of " + name;
   }

@@ -81,9 +81,9 @@ class Objects {
   std::function<std::optional<std::string>(const std::string& key, const std::string& type, const std::string& id)>
       on_taken_along;
 
-  /// Whether the fleet knows that another has been made in the place of an object, and has yet to delete it: where that
-  /// was not come to, one more may be made beside them.
-  std::function<bool(const std::string& type, const std::string& id)> is_replaced = [](const auto&, const auto&) {
+  /// Whether the fleet knows that another has been made in the place of an object, and has yet to delete it, or has
+  /// let go of it: where that was not come to, one more may be made beside them.
+  std::function<bool(const std::string& type, const std::string& id)> may_have_twin = [](const auto&, const auto&) {
     return false;
   };
 

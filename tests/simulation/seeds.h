@@ -31,7 +31,7 @@ Log verbose_log();
 template <typename Shown>
 std::vector<Shown> as_found(std::vector<Shown> all) {
   for (auto& one : all) {
-    one.without.insert({"gaps", "lag", "loose", "narrowings", "no-uids", "revivals", "strict", "swaps"});
+    one.without.insert({"forgets", "gaps", "lag", "loose", "narrowings", "no-uids", "revivals", "strict", "swaps"});
   }
   return all;
 }

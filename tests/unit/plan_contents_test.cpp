@@ -147,8 +147,14 @@ TEST_CASE("what is to lie in another thing than before is made anew, once") {
   }
   SECTION("not where it was declared like this before: then it lies where the system says") {
     world.manage(world.rows[1], schema("other"));
+    world.manage(world.add("PG::Database", "other", Json::parse(other.properties)), other);
     const auto same = world.plan(moved);
     CHECK(step_of(same.plan, "schema").action == StepAction::kUnchanged);
+  }
+  SECTION("also where it was declared like this before, and that thing is not the stack's any more") {
+    world.manage(world.rows[1], schema("other"));
+    CHECK(actions(world.plan(moved).plan) ==
+          Strings{"unchanged app", "create other", "replace schema", "replace table"});
   }
 }
 
