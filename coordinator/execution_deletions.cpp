@@ -55,6 +55,7 @@ void Execution::deleted(Work& work, TimePoint now) {
 
 void Execution::leave(const Work& work, const ResourceRecord& row, std::string_view reason, std::string_view event) {
   if (row.state == ResourceState::kVanished || row.state == ResourceState::kFiltered) return;
+  if (row.managed && row.state == ResourceState::kMissing) return;  // somebody else has seen and told it meanwhile
   const auto state = row.managed ? ResourceState::kMissing : ResourceState::kVanished;
   must(s_.store.leave(row.row, state, reason, s_.clock.wall()));
   s_.events.emit(work.target.ns, event, row.id.value, identity(row).text("reason", reason).take());

@@ -135,6 +135,7 @@ const std::vector<Regression>& regressions() {
     all.push_back(
         {"what outlives its parent is told as gone with it by a run over other types", 653619, {"forgets", "lag"}});
     all.push_back({"what is to lie in a thing that its stack has let go of stays where it is", 421, {}});
+    all.push_back({"what lies in a thing is told as gone twice: by a run, and by who empties the thing", 6855, {}});
     return all;
   }();
   return kAll;
