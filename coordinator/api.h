@@ -92,7 +92,6 @@ class Api {
   Result<JsonText> export_resources(ApiRequest& request, Effects&);
   Result<Draft*> draft_of(ApiRequest& request);
   [[nodiscard]] nlohmann::json command_object(const CommandRow& row) const;
-  [[nodiscard]] std::pair<std::string, const TypeDescriptor*> described(std::string_view type);
 
   // api_supervise.cpp
   Result<JsonText> supervise(ApiRequest& request, Effects&);

@@ -164,9 +164,9 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
   std::map<std::string, PropertyRule> rules;  // by type
   const auto patch_of = [&](const PlanStep& step) {
     const auto [it, added] = rules.try_emplace(step.type);
-    const auto* const type = added ? described(step.type).second : nullptr;
-    auto parsed = type == nullptr ? Result<PropertyRule>(PropertyRule{}) : property_rules(type->schema);
-    if (added && parsed) it->second = std::move(*parsed);
+    if (const auto served = added ? p_.registry.type(step.type) : ServedType()) {
+      if (auto parsed = property_rules(served.type->schema)) it->second = std::move(*parsed);
+    }
     const auto& stack = draft.stacks[draft.stack_of[static_cast<std::size_t>(&step - draft.plan.steps.data())]];
     const auto known = step.row == 0 ? std::nullopt : must(p_.store.one(step.row));
     return shown_patch(step, step.declared ? &stack.resources[*step.declared] : nullptr,
@@ -359,13 +359,6 @@ Result<JsonText> Api::forget(ApiRequest& request, Effects&) {
   return answer.dump();
 }
 
-std::pair<std::string, const TypeDescriptor*> Api::described(std::string_view type) {
-  const auto [hash, manifest] = p_.registry.latest_manifest(namespace_of(type));
-  if (!manifest) return {};
-  const auto it = std::ranges::find(manifest->types, type, &TypeDescriptor::name);
-  return {hash, it == manifest->types.end() ? nullptr : &*it};
-}
-
 Result<JsonText> Api::export_resources(ApiRequest& request, Effects&) {
   auto query = resource_query(request, p_.store);
   if (!query) return query.error();
@@ -376,9 +369,9 @@ Result<JsonText> Api::export_resources(ApiRequest& request, Effects&) {
     if (items.size() > kMaxAnswerBytes) return false;
     if (row.state == ResourceState::kMissing) return true;
     if (!rules.contains(row.type)) {
-      const auto* const type = described(row.type).second;
-      const auto schema = type == nullptr ? Json() : Json::parse(type->schema, nullptr, false);
-      auto parsed = type == nullptr ? Result<PropertyRule>(PropertyRule{}) : property_rules(type->schema);
+      const auto served = p_.registry.type(row.type);
+      const auto schema = served ? Json::parse(served.type->schema, nullptr, false) : Json();
+      auto parsed = served ? property_rules(served.type->schema) : Result<PropertyRule>(PropertyRule{});
       rules[std::string(row.type)] = parsed ? std::move(*parsed) : PropertyRule{};
       identified[std::string(row.type)] = schema.is_object() && schema.contains("x-muster-identity");
     }

@@ -141,10 +141,11 @@ Result<JsonText> Api::types(ApiRequest& request, Effects&) {
   for (const auto& [hash, manifest] : p_.registry.manifests()) {
     const bool latest = p_.registry.latest_manifest(manifest->ns).first == hash;
     if (!latest || (!ns.empty() && manifest->ns != ns)) continue;
-    for (const auto& type : manifest->types) {
+    for (const auto& [described_by, of, served] : p_.registry.types(manifest->ns)) {
+      const auto& type = *served;
       items.push_back({{"type", type.name},
-                       {"namespace", manifest->ns},
-                       {"plugin", manifest->plugin},
+                       {"namespace", of->ns},
+                       {"plugin", of->plugin},
                        {"parent", type.parent.empty() ? nlohmann::json() : nlohmann::json(type.parent)},
                        {"operations", operations_of(type)},
                        {"description", type.description},
@@ -168,11 +169,7 @@ Result<JsonText> Api::schema(ApiRequest& request, Effects&) {
   }
   const auto name = request.required_text("type");
   if (request.fault()) return *request.fault();
-  const auto manifest = p_.registry.latest_manifest(namespace_of(name)).second;
-  if (manifest) {
-    const auto type = std::ranges::find(manifest->types, name, &TypeDescriptor::name);
-    if (type != manifest->types.end()) return usable(type->schema);
-  }
+  if (const auto served = p_.registry.type(name)) return usable(served.type->schema);
   return unknown("no plugin serves type '" + name + "': `muster types` lists them");
 }
 

@@ -368,9 +368,8 @@ std::set<std::string> Commands::waits_for_values(const Plan& plan, const Declara
     const auto& resource = declaration.resources[*step.declared];
     const auto [it, fresh] = rules.try_emplace(step.type);
     if (fresh) {
-      const auto manifest = s_.registry.latest_manifest(namespace_of(step.type)).second;
-      const auto type = std::ranges::find(manifest->types, step.type, &TypeDescriptor::name);
-      auto parsed = type == manifest->types.end() ? Result<PropertyRule>(Error{}) : property_rules(type->schema);
+      const auto served = s_.registry.type(step.type);
+      auto parsed = served ? property_rules(served.type->schema) : Result<PropertyRule>(Error{});
       if (parsed) it->second = std::move(*parsed);
     }
     const auto patch = Json::parse(step.patch);

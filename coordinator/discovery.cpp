@@ -237,8 +237,7 @@ Result<Discovery::Trigger> Discovery::trigger(ScopePart scope, const std::string
     }
   }
   for (const auto& type : scope.types) {
-    const auto manifest = s_.registry.latest_manifest(namespace_of(type)).second;
-    if (!manifest || std::ranges::find(manifest->types, type, &TypeDescriptor::name) == manifest->types.end()) {
+    if (!s_.registry.type(type)) {
       return Error{Errc::kNotFound, "no plugin serves type '" + type + "': `muster types` lists them", {}, 0};
     }
   }

@@ -59,15 +59,13 @@ Json declared_values(const DeclaredResource& resource, const std::string& stack,
 }
 
 const PropertyRule* Drift::rules_of(std::string_view type) {
-  const auto manifest = registry_.latest_manifest(namespace_of(type)).second;
-  if (!manifest) return nullptr;
-  if (const auto known = rules_.find(type); known != rules_.end() && known->second.of == manifest) {
+  const auto served = registry_.type(type);
+  if (!served) return nullptr;
+  if (const auto known = rules_.find(type); known != rules_.end() && known->second.of == served.manifest) {
     return &known->second.rule;
   }
-  const auto it = std::ranges::find(manifest->types, type, &TypeDescriptor::name);
-  if (it == manifest->types.end()) return nullptr;
-  auto rules = property_rules(it->schema);
-  return rules ? &(rules_[std::string(type)] = {manifest, std::move(*rules)}).rule : nullptr;
+  auto rules = property_rules(served.type->schema);
+  return rules ? &(rules_[std::string(type)] = {served.manifest, std::move(*rules)}).rule : nullptr;
 }
 
 struct Drift::Found {

@@ -140,12 +140,9 @@ std::optional<PlanningView::Known> InventoryView::find(const std::string& target
 }
 
 const TypeDescriptor* InventoryView::type(const std::string& name) {
-  const std::string ns(namespace_of(name));
-  auto [it, fresh] = manifests_.try_emplace(ns);
-  if (fresh) it->second = registry_.latest_manifest(ns).second;
-  if (!it->second) return nullptr;
-  const auto type = std::ranges::find(it->second->types, name, &TypeDescriptor::name);
-  return type == it->second->types.end() ? nullptr : &*type;
+  const auto [it, fresh] = types_.try_emplace(name);
+  if (fresh) it->second = registry_.type(name);
+  return it->second.type;
 }
 
 void InventoryView::each_within(RowId row, const std::function<void(const Known&)>& sink) {

@@ -48,10 +48,10 @@ class InventoryView final : public PlanningView {
 
   Store& store_;
   Registry& registry_;
-  std::map<std::string, std::string> targets_;                        // namespaces by name
-  std::map<std::string, std::string> renamed_;                        // old names by new ones
-  std::map<std::string, std::string> systems_;                        // by name
-  std::map<std::string, std::shared_ptr<const Manifest>> manifests_;  // by namespace
+  std::map<std::string, std::string> targets_;  // namespaces by name
+  std::map<std::string, std::string> renamed_;  // old names by new ones
+  std::map<std::string, std::string> systems_;  // by name
+  std::map<std::string, ServedType> types_;     // by name
   Agreements& agreements_;
   std::string key_;  // of digests
   bool digests_given_ = false;

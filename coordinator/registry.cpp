@@ -319,8 +319,8 @@ std::shared_ptr<const Manifest> Registry::manifest(const std::string& hash) cons
 
 namespace {
 
-/// The hash that most of these workers that are active announce; ties: the newest joined. Empty: none is active.
-std::string most_announced(const std::vector<WorkerEntry*>& workers) {
+/// The hashes that those of these workers announce that are active, those of most first; ties: of the newest joined.
+std::vector<std::string> announced_by(const std::vector<WorkerEntry*>& workers) {
   struct Votes {
     int workers = 0;
     WallTime newest;
@@ -332,26 +332,66 @@ std::string most_announced(const std::vector<WorkerEntry*>& workers) {
     ++vote.workers;
     vote.newest = std::max(vote.newest, worker->since);
   }
-  const auto best = std::ranges::max_element(votes, [](const auto& a, const auto& b) {
-    return std::pair(a.second.workers, a.second.newest) < std::pair(b.second.workers, b.second.newest);
+  std::vector<std::string> hashes;
+  for (const auto& [hash, vote] : votes) hashes.push_back(hash);
+  std::ranges::stable_sort(hashes, std::greater<>(), [&](const auto& hash) {
+    const auto& vote = votes.at(hash);
+    return std::pair(vote.workers, vote.newest);
   });
-  return best == votes.end() ? std::string() : best->first;
+  return hashes;
+}
+
+ServedType type_in(std::pair<std::string, std::shared_ptr<const Manifest>> described, std::string_view name) {
+  auto& [hash, manifest] = described;
+  if (!manifest) return {};
+  const auto type = std::ranges::find(manifest->types, name, &TypeDescriptor::name);
+  if (type == manifest->types.end()) return {};
+  return {std::move(hash), std::move(manifest), &*type};
 }
 
 }  // namespace
 
 std::pair<std::string, std::shared_ptr<const Manifest>> Registry::manifest_of(const Lane& which) {
-  const auto hash = most_announced(lane(which));
-  return {hash, manifest(hash)};
+  const auto hashes = announced_by(lane(which));
+  return hashes.empty() ? std::pair<std::string, std::shared_ptr<const Manifest>>()
+                        : std::pair(hashes.front(), manifest(hashes.front()));
 }
 
 std::pair<std::string, std::shared_ptr<const Manifest>> Registry::latest_manifest(std::string_view ns) {
-  if (const auto* members = members_of(ns); members != nullptr && manifests_.contains(members->manifest)) {
-    return {members->manifest, manifest(members->manifest)};
+  const auto* members = members_of(ns);
+  if (members != nullptr && !members->manifests.empty() && manifests_.contains(members->manifests.front())) {
+    return {members->manifests.front(), manifest(members->manifests.front())};
   }
   const auto it = latest_.find(ns);
   if (it == latest_.end() || !manifests_.contains(it->second)) return {};
   return {it->second, manifest(it->second)};
+}
+
+ServedType Registry::type(std::string_view name) {
+  auto found = type_in(latest_manifest(namespace_of(name)), name);
+  if (const auto* members = found ? nullptr : members_of(namespace_of(name))) {
+    for (const auto& hash : members->manifests) {
+      if ((found = type_in({hash, manifest(hash)}, name))) break;
+    }
+  }
+  return found;
+}
+
+std::vector<ServedType> Registry::types(std::string_view ns) {
+  std::vector<ServedType> types;
+  std::set<std::string_view> names;
+  const auto add = [&](const std::string& hash, const std::shared_ptr<const Manifest>& manifest) {
+    if (!manifest) return;
+    for (const auto& type : manifest->types) {
+      if (names.insert(type.name).second) types.push_back({hash, manifest, &type});
+    }
+  };
+  const auto [hash, latest] = latest_manifest(ns);
+  add(hash, latest);
+  if (const auto* members = members_of(ns)) {
+    for (const auto& other : members->manifests) add(other, manifest(other));
+  }
+  return types;
 }
 
 void Registry::change(const std::string& ns) {
@@ -371,7 +411,7 @@ const Registry::Members* Registry::members_of(std::string_view ns) {
     members.pools[worker->announcement.pool].push_back(worker);
     there.push_back(worker);
   }
-  members.manifest = most_announced(there);
+  members.manifests = announced_by(there);
   return &members;
 }
 

@@ -19,6 +19,15 @@ struct Lane {
   auto operator<=>(const Lane&) const = default;
 };
 
+/// A type, and where it is described.
+struct ServedType {
+  std::string hash;  // of the manifest
+  std::shared_ptr<const Manifest> manifest;
+  const TypeDescriptor* type = nullptr;  // in that
+
+  explicit operator bool() const { return type != nullptr; }
+};
+
 enum class WorkerState : std::uint8_t { kActive, kDraining, kLost };
 std::string_view worker_state_name(WorkerState state);
 
@@ -116,6 +125,11 @@ class Registry {
   /// The manifest of most active workers of a namespace, in whatever pool (ties: the newest joined); while none is
   /// there, that which was learnt last.
   [[nodiscard]] std::pair<std::string, std::shared_ptr<const Manifest>> latest_manifest(std::string_view ns);
+  /// As latest_manifest() has it; where that does not, as another that active workers announce: a pool may serve what
+  /// others do not, and a new version what the old one did not know. None: nobody serves it.
+  [[nodiscard]] ServedType type(std::string_view name);
+  /// The types of a namespace as type() gives them, in no order.
+  [[nodiscard]] std::vector<ServedType> types(std::string_view ns);
   [[nodiscard]] const std::map<std::string, std::shared_ptr<const Manifest>>& manifests() const { return manifests_; }
 
  private:
@@ -139,7 +153,7 @@ class Registry {
     std::map<WorkerId, WorkerEntry*> workers;  // lost ones with them
     bool stale = true;                         // what follows is of a time before the last change
     std::map<std::string, std::vector<WorkerEntry*>, std::less<>> pools;  // those that are not lost
-    std::string manifest;  // hash that most of those announce that are active; empty: none is
+    std::vector<std::string> manifests;  // hashes of those that are active announce, those of most of them first
   };
   /// None: it has no worker.
   [[nodiscard]] const Members* members_of(std::string_view ns);

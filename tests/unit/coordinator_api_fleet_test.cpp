@@ -51,6 +51,28 @@ TEST_CASE_METHOD(FleetFixture, "a plugin without workers is absent, and its olde
   CHECK(plugins[0]["state"] == "absent");
 }
 
+TEST_CASE_METHOD(FleetFixture, "a type that only a smaller pool serves can be looked at, described and declared") {
+  auto lamps = make_manifest({{"NS::Item", ""}, {"NS::Lamp", ""}});
+  lamps.types[1].operations.push_back(Operation::kCreate);
+  add_worker("w3", lamps).announcement.pool = "north";
+  add_worker("w2");
+  add_target("n").pool = "north";
+  start_discovered();
+  std::map<std::string, Json> types;
+  const auto answer = api("types");
+  for (const auto& type : answer["items"]) types[type["type"]] = type;
+  REQUIRE(types.size() == 3);
+  CHECK(types.at("NS::Item")["parent"] == "NS::Box");
+  CHECK(types.at("NS::Lamp")["parent"].is_null());
+  CHECK(api("schema", {{"type", "NS::Lamp"}})["type"] == "object");
+  CHECK(api("discover", {{"types", {"NS::Lamp"}}}).contains("run"));
+  finish_runs();
+  const Json lamp{{"name", "lamp"}, {"type", "NS::Lamp"}, {"target", "n"}, {"properties", Json::object()}};
+  const auto plan = api("plan", {{"stacks", {{{"stack", "s"}, {"resources", {lamp}}}}}});
+  CHECK(plan["mistakes"] == Json::array());
+  CHECK(plan["steps"].at(0)["action"] == "create");
+}
+
 TEST_CASE_METHOD(FleetFixture, "the status says which worker is ill") {
   start_discovered();
   REQUIRE(wrong().empty());

@@ -523,6 +523,36 @@ TEST_CASE_METHOD(Fleet, "the manifest of a namespace is that of most who are the
   CHECK(registry.latest_manifest("NS").first == "m2");  // learnt last
 }
 
+TEST_CASE_METHOD(Fleet, "a type is described by the manifest of most workers, and else by another that is served") {
+  const auto learn_types = [&](const std::string& hash, std::vector<std::pair<std::string, std::string>> types) {
+    registry.learn(hash, std::make_shared<const Manifest>(manifest_of_types(std::move(types))));
+  };
+  const auto types = [&] {
+    std::vector<std::string> all;
+    for (const auto& each : registry.types("NS")) all.push_back(each.type->name + " of " + each.hash);
+    std::ranges::sort(all);
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  learn_types("m1", {{"NS::A", ""}, {"NS::B", ""}});
+  learn_types("m2", {{"NS::A", ""}, {"NS::C", ""}});
+  CHECK(types() == Names{"NS::A of m2", "NS::C of m2"});
+  CHECK_FALSE(registry.type("NS::B"));  // nobody is there, and it was learnt before
+  join("w1", "m1");
+  join("w2", "m1");
+  join("w3", "m2");
+  CHECK(types() == Names{"NS::A of m1", "NS::B of m1", "NS::C of m2"});
+  CHECK(registry.type("NS::A").hash == "m1");
+  REQUIRE(registry.type("NS::C"));
+  CHECK(registry.type("NS::C").hash == "m2");
+  CHECK(registry.type("NS::C").manifest == registry.manifest("m2"));
+  CHECK(registry.type("NS::C").type->name == "NS::C");
+  CHECK_FALSE(registry.type("NS::D"));
+  CHECK_FALSE(registry.type("OTHER::A"));
+  beat("w3", 2, true);
+  CHECK_FALSE(registry.type("NS::C"));  // it takes no more jobs
+}
+
 TEST_CASE("a manifest that keeps the rules has no fault") {
   CHECK_FALSE(manifest_fault(manifest_of_types({}), "NS"));
   CHECK_FALSE(manifest_fault(manifest_of_types({{"NS::B", "NS::A"}, {"NS::A", ""}, {"NS::C::D", "NS::B"}}), "NS"));
