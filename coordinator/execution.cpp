@@ -84,10 +84,12 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
       if (state == State::kDone) release(operation.step);
     }
   }
+  for (const auto& operation : operations) {  // all, before one of them fails: it blocks none that is under way
+    if (operation.state == "running" && operation.step < states_.size()) states_[operation.step] = State::kRunning;
+  }
   for (const auto& operation : operations) {
     if (operation.state != "running" || operation.step >= states_.size()) continue;
     const auto& step = plan_.steps[operation.step];
-    states_[operation.step] = State::kRunning;
     auto& work = *running_.emplace(operation.step, std::make_unique<Work>(step, operation)).first->second;
     work.deadline = now + kOperationDeadline;
     work.told_at = now;  // how long ago it was is not kept

@@ -1,0 +1,45 @@
+// What a coordinator that comes back makes of steps that were under way.
+#include <vector>
+
+#include "support/commands_fixture.h"
+
+using namespace muster;
+using namespace muster::test;
+using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
+using Behaviour = FakeWorker::Behaviour;
+using Catch::Contains;
+
+namespace {
+
+struct RecoveryFixture : CommandsFixture {
+  /// Makes what replaces `a` first, and stops where `b` is told to turn to it.
+  std::string stop_while_turning() {
+    auto owner = box("a", {{"kind", "x"}});
+    REQUIRE(apply(stack({owner, linked("b", "a")}))["state"] == "complete");
+    owner = box("a2", {{"kind", "y"}});
+    owner["name"] = "a";
+    owner["replace"] = "create-first";
+    worker().on_go = [](const Job& job) -> Behaviour {
+      return std::holds_alternative<UpdateJob>(job.operation) ? Behaviour(FakeWorker::Hold{}) : Behaviour();
+    };
+    const auto id = begin(stack({owner, linked("b", "a")}));
+    wait_until([&] { return worker().asked<UpdateJob>().size() == 1; });
+    advance(Millis(300));
+    crash();
+    return id;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(RecoveryFixture, "what cannot be gone on with ends no step twice that is under way behind it") {
+  start_discovered();
+  const auto id = stop_while_turning();
+  config.targets.front().config.json = R"({"zone":"other"})";
+  start();
+  const auto ended = end_of(id);
+  CHECK(ended["state"] == "failed");
+  CHECK(result_of(ended, "a") == "failed NOT_STABILIZED");
+  CHECK(result_of(ended, "b") == "failed TARGET_CHANGED");
+}
