@@ -323,6 +323,13 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
     released = work.made_first;
     running_.erase(it);
   }
+  note_end(std::move(operation), index, state, code, message);
+  if (state != State::kDone) return block_dependents(index);
+  if (!released) release(index);
+}
+
+void Execution::note_end(OperationRow operation, std::size_t index, State state, std::string_view code,
+                         const std::string& message) {
   operation.command = row_.id;
   operation.step = index;
   operation.state = state_name(state);
@@ -330,14 +337,10 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
   operation.message = utf8_prefix(message, kMessageBytes);
   must(s_.store.put_operation(operation));
   count_ended(index, state);
-  if (state == State::kDone) {
-    if (!released) release(index);
-  } else {
-    const auto& step = plan_.steps[index];
-    s_.log.info("command={} step={} stack={} {} code={} {}", row_.id.value, step.name, step.stack, state_name(state),
-                code, message);
-    block_dependents(index);
-  }
+  if (state == State::kDone) return;
+  const auto& step = plan_.steps[index];
+  s_.log.info("command={} step={} stack={} {} code={} {}", row_.id.value, step.name, step.stack, state_name(state),
+              code, message);
 }
 
 /// Until a run has looked again nobody vouches for what may have been changed, or be gone: no plan takes it for known.
@@ -379,13 +382,19 @@ void Execution::replace_used(TimePoint now) {
   }
 }
 
+/// And theirs, of which there may be more, one behind the other, than calls fit on the stack.
 void Execution::block_dependents(std::size_t index) {
-  const auto& name = plan_.steps[index].name;
   const bool cancelled = states_[index] == State::kCancelled;
-  for (const auto dependent : dependents_[index]) {
-    if (states_[dependent] != State::kPending) continue;
-    end(dependent, cancelled ? State::kCancelled : State::kBlocked, cancelled ? "CANCELLED" : "BLOCKED",
-        "waits for " + name + ", which " + (cancelled ? "was cancelled" : "did not succeed"));
+  const auto state = cancelled ? State::kCancelled : State::kBlocked;
+  for (std::vector<std::size_t> ended{index}; !ended.empty();) {
+    const auto last = ended.back();
+    ended.pop_back();
+    for (const auto dependent : dependents_[last]) {
+      if (states_[dependent] != State::kPending) continue;
+      note_end({}, dependent, state, cancelled ? "CANCELLED" : "BLOCKED",
+               "waits for " + plan_.steps[last].name + ", which " + (cancelled ? "was cancelled" : "did not succeed"));
+      ended.push_back(dependent);
+    }
   }
 }
 

@@ -94,6 +94,8 @@ class Execution {
   void begin(std::size_t step, TimePoint now);
   void note_drift(RowId seen, State ended);
   void end(std::size_t step, State state, std::string_view code = {}, const std::string& message = {});
+  void note_end(OperationRow operation, std::size_t step, State state, std::string_view code,
+                const std::string& message);
   void fail(Work& work, const Error& error);
   void leave_unsure(const Work& work);
   void release(std::size_t step);

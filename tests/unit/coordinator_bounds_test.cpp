@@ -1,6 +1,8 @@
 // What a coordinator keeps comes to an end, and what it is flooded with harms nobody.
 #include <algorithm>
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include <spdlog/logger.h>
 
@@ -497,4 +499,23 @@ TEST_CASE_METHOD(CommandsFixture, "a plan is told in parts that a message has ro
   }
   CHECK(told >= 900);
   CHECK(plan({{"draft", draft}})["error"]["code"] == "NOT_FOUND");  // its last part has been told
+}
+
+TEST_CASE_METHOD(CommandsFixture, "steps that wait for one that has failed end, however many wait one for the other") {
+  start_discovered();
+  worker().on_go = [](const Job&) { return JobResult(Error{Errc::kInvalidRequest, "refused", {}, 0}); };
+  Json draft;
+  std::vector<Json> part;
+  constexpr int kSteps = 20'000;
+  for (int i = 0; i < kSteps; ++i) {
+    auto& last = part.emplace_back(box("box-" + std::to_string(i)));
+    if (i > 0) last["after"] = {"box-" + std::to_string(i - 1)};
+    if (part.size() < 5000 && i + 1 < kSteps) continue;
+    auto request = stack(std::exchange(part, {}));
+    if (!draft.is_null()) request["draft"] = draft;
+    draft = api("declare", request)["draft"];
+  }
+  const auto id = begin({{"draft", draft}});
+  wait_until([&] { return api("command", {{"command", id}, {"brief", true}})["state"] == "failed"; });
+  CHECK(worker().asked<CreateJob>().size() == 1);
 }
