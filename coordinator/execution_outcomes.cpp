@@ -68,8 +68,8 @@ void Execution::again(Work& work, Phase phase, const Error& why, TimePoint now) 
                work.op.uncertain ? "cancelled; whether it was applied is not known: " + why.message : "cancelled");
   }
   if (is_last_try(work, why, now)) return fail(work, why);
-  must(s_.store.put_operation(work.op));
   go_on(work, phase, now, std::max(why.retry_after, pause_after(work.tries++, kFirstPause)));
+  must(s_.store.put_operation(work.op));  // with what is to come: what this has given up is not to be asked for again
 }
 
 void Execution::take_change(Work& work, JobResult result, bool uncertain, TimePoint now) {

@@ -43,3 +43,25 @@ TEST_CASE_METHOD(RecoveryFixture, "what cannot be gone on with ends no step twic
   CHECK(result_of(ended, "a") == "failed NOT_STABILIZED");
   CHECK(result_of(ended, "b") == "failed TARGET_CHANGED");
 }
+
+TEST_CASE_METHOD(RecoveryFixture, "a request that the target does not know is not asked for by the next coordinator") {
+  start_discovered();
+  worker().on_go = [&, asked = 0](const Job& job) mutable -> Behaviour {
+    const auto done = system.change(job);
+    if (asked++ > 0) return done;
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [](const Job& job) -> Behaviour {
+    const auto* status = std::get_if<StatusJob>(&job.operation);
+    if (status == nullptr) return {};
+    if (status->request_id.empty()) return JobResult(Error{Errc::kInvalidRequest, "no request", {}, 0});
+    return JobResult(Error{Errc::kNotFound, "no such request", {}, 0});
+  };
+  const auto id = begin(stack({box("a")}));
+  wait_until([&] { return worker().asked<StatusJob>().size() == 1; });
+  restart();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(worker().asked<StatusJob>().size() == 1);
+  CHECK(count() == 1);
+  CHECK(row("NS::Box", "made-1").managed);
+}
