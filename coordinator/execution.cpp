@@ -101,7 +101,7 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
     }
     if (phase == Phase::kEmptying) work.op.job = {};  // it was of something else
     const bool made = phase == Phase::kConverging;
-    if (made) work.row = row_of(work);
+    if (made) find_made(work);
     if (auto located = locate(work); !located) {
       fail(work, made ? unconfirmed(work, located.error()) : located.error());
       continue;

@@ -128,7 +128,7 @@ class Execution {
   void rename_replaced(RowId row);
 
   // execution_inputs.cpp: what a step works with
-  RowId row_of(const Work& work);
+  void find_made(Work& work);
   /// Told as there, and not as gone since.
   [[nodiscard]] bool is_listed(RowId row) const;
   /// Finds the step's target and type, or why nothing can be done there.

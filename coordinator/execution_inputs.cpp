@@ -12,13 +12,13 @@ namespace muster {
 
 using Json = nlohmann::json;
 
-/// Of what the step has made or changed already.
-RowId Execution::row_of(const Work& work) {
-  RowId found = 0;
+/// What the step has made or changed already: its row, which has what the change was answered with.
+void Execution::find_made(Work& work) {
   each_named(work.step.stack, work.step.name, [&](const ManagedView& row) {
-    if (row.type == work.step.type && row.target == work.step.target) found = row.row;
+    if (row.type != work.step.type || row.target != work.step.target) return;
+    work.row = row.row;
+    work.prior = row.properties;
   });
-  return found;
 }
 
 bool Execution::is_listed(RowId row) const {

@@ -44,6 +44,22 @@ TEST_CASE_METHOD(RecoveryFixture, "what cannot be gone on with ends no step twic
   CHECK(result_of(ended, "b") == "failed TARGET_CHANGED");
 }
 
+TEST_CASE_METHOD(RecoveryFixture, "what was made stays as it was told while nobody can read it") {
+  start_discovered();
+  const auto id = stop_while_turning();
+  worker().on_job = [](const Job& job) -> Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    if (read == nullptr || read->native_ids != Strings{"made-3"}) return {};
+    return JobResult(Error{Errc::kNetwork, "unreachable", {}, 0});
+  };
+  worker().on_go = {};
+  start();
+  const auto ended = end_of(id);
+  CHECK(ended["state"] == "complete");
+  CHECK(message_of(ended, "a").empty());
+  CHECK(count() == 2);
+}
+
 TEST_CASE_METHOD(RecoveryFixture, "a request that the target does not know is not asked for by the next coordinator") {
   start_discovered();
   worker().on_go = [&, asked = 0](const Job& job) mutable -> Behaviour {
