@@ -106,6 +106,7 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
       fail(work, made ? unconfirmed(work, located.error()) : located.error());
       continue;
     }
+    if (made) work.old_values = made_with_old_values(work);
     if (work.change() != Work::Change::kCreate && !made) begin_write(work);
     const bool settles = changing && phase != Phase::kCreating && work.op.uncertain;
     go_on(work,

@@ -148,6 +148,7 @@ class Execution {
   void inherit_key(Work& work);
   void leave_key(Work& work);
   std::pair<std::string, JsonText> unread_of(const Work& work);
+  [[nodiscard]] bool made_with_old_values(const Work& work);
   std::optional<std::string> unread_moved(const Work& work);
   void forget_unread(const Work& work);
   [[nodiscard]] std::vector<Unsettled> unsettled(const Work& work) const;

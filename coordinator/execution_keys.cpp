@@ -100,6 +100,13 @@ std::pair<std::string, JsonText> Execution::unread_of(const Work& work) {
   return {std::move(unread), declared_text(*declared)};
 }
 
+/// Whether what was made may have other values than those that nobody can read back: its row was left without them.
+bool Execution::made_with_old_values(const Work& work) {
+  const auto [unread, rest] = unread_of(work);
+  const auto claim = unread.empty() ? std::nullopt : must(s_.store.claim(work.row));
+  return claim && claim->declared == rest;
+}
+
 /// Where a step declares what nobody can read back, does not send it, for it was planned as what had been sent before,
 /// and another command has sent something else since.
 std::optional<std::string> Execution::unread_moved(const Work& work) {

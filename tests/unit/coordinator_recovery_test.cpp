@@ -81,3 +81,30 @@ TEST_CASE_METHOD(RecoveryFixture, "a request that the target does not know is no
   CHECK(count() == 1);
   CHECK(row("NS::Box", "made-1").managed);
 }
+
+TEST_CASE_METHOD(RecoveryFixture, "a value that may not be the one that was made with is not forgotten in between") {
+  start_discovered();
+  make_and_crash();
+  worker().on_job = [](const Job& job) -> Behaviour {  // no run finds it
+    return std::holds_alternative<ListJob>(job.operation) ? Behaviour(FakeWorker::Hold{}) : Behaviour();
+  };
+  const bool plain = GENERATE(false, true);
+  const bool same = GENERATE(false, true);
+  CAPTURE(plain, same);
+  const auto with = [&](const char* variable) {
+    if (plain) return stack({box("a", {{"size", 1}, {"login", {{"user", "u"}, {"pin", variable}}}})});
+    auto resource = box("a", {{"size", 1}, {"password", nullptr}});
+    resource["holes"] = Json::array({{{"pointer", "/password"}, {"parts", {{{"env", variable}}}}}});
+    return stack({resource});
+  };
+  REQUIRE(apply(with("FIRST"))["state"] == "failed");
+  worker().on_go = {};
+  edit("a", "size", 0);
+  const auto id = begin(with(same ? "FIRST" : "SECOND"));
+  wait_until([&] { return state_of("NS::Box", "made-1") == "present" && row("NS::Box", "made-1").managed; });
+  restart();
+  edit("a", "size", 1);
+  const auto ended = end_of(id);
+  CHECK(result_of(ended, "a") == (same ? "done" : "failed NOT_STABILIZED"));
+  if (!same) CHECK_THAT(message_of(ended, "a"), Contains("whether its write-only values are those that are declared"));
+}
