@@ -256,6 +256,7 @@ void Execution::plan_update(Work& work, const Json& there, TimePoint now) {
 
 void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now) {
   const auto change = work.change();
+  if (change != Work::Change::kCreate && take_new_id(work)) return go_on(work, Phase::kSettling, now);
   const auto* error = std::get_if<Error>(&answer);
   if (error != nullptr && error->code != Errc::kNotFound) {
     const bool enough = row_.cancel == Cancelled::kForced || is_last_try(work, *error, now);

@@ -54,6 +54,10 @@ bool Execution::ask_until_settled(Work& work, Phase phase, Millis left, TimePoin
 /// A change finds nothing to change.
 void Execution::take_nothing_there(Work& work, TimePoint now) {
   const bool deletes = work.change() == Work::Change::kDelete;
+  if (take_new_id(work)) {  // nothing is there any more under the old one
+    if (!work.op.uncertain) ++work.op.epoch;
+    return go_on(work, work.op.uncertain ? Phase::kSettling : Phase::kReading, now);
+  }
   auto left = time_to_show(work, now);
   if (!deletes) left = std::max(left, needs_time_to_show(work));  // it may be what it refers to that does not show
   if (left > Millis{0} && !work.op.uncertain) ++work.op.epoch;    // what is asked for next is another change

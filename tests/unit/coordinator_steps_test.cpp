@@ -1,5 +1,6 @@
 // Steps of commands: what holds them up, what ends them, and what the inventory has after them.
 #include <string>
+#include <utility>
 
 #include "support/commands_fixture.h"
 
@@ -288,6 +289,33 @@ TEST_CASE_METHOD(CommandsFixture, "what a run finds renamed while it waits for i
     CHECK(thing("b")["size"] == 2);
     CHECK(state_of("NS::Box", "renamed") == "present");
   }
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what a run finds renamed while it is changed is changed under its new id") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  system.thing("NS::Box", "made-1").uid = "u";
+  discover();
+  const bool deletes = GENERATE(false, true);
+  const bool unknown = GENERATE(false, true);
+  CAPTURE(deletes, unknown);
+  bool begun = false;
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+    begun = true;
+    return FakeWorker::Hold{};
+  };
+  const auto id = begin(deletes ? stack({}) : stack({box("a", {{"size", 2}})}));
+  wait_until([&] { return begun; });
+  system.thing("NS::Box", "made-1").id = "renamed";
+  api("discover");
+  advance(Millis(1000));
+  REQUIRE(state_of("NS::Box", "renamed") == "present");
+  worker().on_go = {};
+  unknown ? restart() : worker().release();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(count() == (deletes ? 0 : 1));
+  CHECK(state_of("NS::Box", "renamed") == (deletes ? "vanished" : "present"));
+  if (!deletes) CHECK(thing("a")["size"] == 2);
 }
 
 TEST_CASE_METHOD(CommandsFixture, "a secret is sent as what it is made of, with what it takes from another resource") {
