@@ -225,7 +225,7 @@ void Execution::submit_due(Work& work, TimePoint now) {
     case Phase::kReading:
     case Phase::kSettling:
     case Phase::kConverging:
-      work.was_listed = is_listed(work.step.row);
+      work.was_listed = is_listed(read_row(work));
       return submit(work, ReadJob{{work.op.native_id}}, now);
     case Phase::kPolling:
       return submit(work, StatusJob{work.op.request_id, work.op.native_id}, now);
@@ -286,7 +286,7 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
   }
   // What has been told as gone since may have been read before that: another look tells.
   const bool seen = std::holds_alternative<Item>(answer);
-  if (seen && work.was_listed && !is_listed(work.step.row)) return go_on(work, phase, now);
+  if (seen && work.was_listed && !is_listed(read_row(work))) return go_on(work, phase, now);
   if (phase == Phase::kReading) return take_reading(work, answer, now);
   if (phase == Phase::kSettling) return take_settling(work, answer, now);
   take_converging(work, answer, now);

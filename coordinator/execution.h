@@ -129,6 +129,8 @@ class Execution {
 
   // execution_inputs.cpp: what a step works with
   void find_made(Work& work);
+  /// Of what is read in the step's phase.
+  static RowId read_row(const Work& work);
   /// Told as there, and not as gone since.
   [[nodiscard]] bool is_listed(RowId row) const;
   /// Finds the step's target and type, or why nothing can be done there.

@@ -21,6 +21,10 @@ void Execution::find_made(Work& work) {
   });
 }
 
+RowId Execution::read_row(const Work& work) {
+  return work.phase() == Phase::kConverging ? work.row : work.step.row;
+}
+
 bool Execution::is_listed(RowId row) const {
   const auto known = row == 0 ? std::nullopt : must(s_.store.one(row));
   return known && (known->state == ResourceState::kPresent || known->state == ResourceState::kStale);

@@ -318,6 +318,31 @@ TEST_CASE_METHOD(CommandsFixture, "what a run finds renamed while it is changed 
   if (!deletes) CHECK(thing("a")["size"] == 2);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what was seen of an object that is told as gone since does not bring it back") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    edit("a", "size", 0);  // it takes a while to be as declared
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, thing("a").dump(), Millis(0)});
+  };
+  bool held = false;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ReadJob>(job.operation) || std::exchange(held, true)) return {};
+    return FakeWorker::Hold{};
+  };
+  const auto id = begin(stack({box("a", {{"size", 1}})}));
+  wait_until([&] { return held; });
+  system.remove("NS::Box", "made-1");
+  api("discover");
+  advance(Millis(1000));
+  REQUIRE(state_of("NS::Box", "made-1") == "missing");
+  static_cast<void>(events());
+  worker().release();
+  CHECK(result_of(end_of(id), "a") == "failed NOT_STABILIZED");
+  CHECK(state_of("NS::Box", "made-1") == "missing");
+  CHECK(resource_events().empty());
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a secret is sent as what it is made of, with what it takes from another resource") {
   start_discovered();
   auto resource = box("b", {{"password", nullptr}});
