@@ -179,6 +179,7 @@ class Execution {
                                         WallTime changed_at) const;
   /// NOT_FOUND counts for nothing for so long: asks once more, in a while. False: the time is over, and it counts.
   bool ask_until_settled(Work& work, Phase phase, Millis left, TimePoint now);
+  [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);
   void take_nothing_there(Work& work, TimePoint now);
   void gone(Work& work);
 
@@ -198,10 +199,10 @@ class Execution {
   [[nodiscard]] bool is_last_try(const Work& work, const Error& why, TimePoint now) const;
   void again(Work& work, Phase phase, const Error& why, TimePoint now);
   void plan_update(Work& work, const nlohmann::json& there, TimePoint now);
+  static std::optional<Error> changes_another(const Work& work, const std::string& native_id);
   void succeeded(Work& work, const MutationResult& result, TimePoint now);
   void created(Work& work, const Item& item, TimePoint now);
   void updated(Work& work, const Item& item, TimePoint now);
-  [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);
   static Error unconfirmed(const Work& work, const Error& why);
   void converge(Work& work, const nlohmann::json& there, TimePoint now);
   /// Canonical, and without what is not to be read back. The step's `state` stands for all of it.

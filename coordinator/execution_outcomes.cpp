@@ -76,10 +76,11 @@ void Execution::take_change(Work& work, JobResult result, bool uncertain, TimePo
   work.op.uncertain = work.op.uncertain || (uncertain && !MUSTER_MUTATION("unknown-is-failed"));
   if (auto* done = std::get_if<MutationResult>(&result)) {
     if (done->status == MutationStatus::kSuccess) return succeeded(work, *done, now);
+    work.op.uncertain = true;
+    if (const auto another = changes_another(work, done->native_id)) return fail(work, *another);
     if (done->request_id.empty()) done->request_id = work.op.request_id;
     if (!done->native_id.empty()) work.op.native_id = done->native_id;
     work.op.request_id = done->request_id;
-    work.op.uncertain = true;
     work.told_at = now;
     if (row_.cancel == Cancelled::kForced) return stop(work, now);
     if (now >= work.deadline) return fail(work, {Errc::kTimeout, "it is in progress still after an hour", {}, 0});
@@ -381,13 +382,10 @@ bool Execution::is_wanted(Work& work, const Item& item) {
          });
 }
 
-/// Whether a create tells what was, and not what is: asked again with the key of an attempt that is not known, a target
-/// may answer as it did then; and what took its time to answer may have been seen, and seen to go, meanwhile.
-bool Execution::may_be_gone(const Work& work, const std::string& native_id) {
-  if (work.change() != Work::Change::kCreate) return false;
-  if (work.op.uncertain) return true;
-  const auto known = must(s_.store.one(work.step.target, work.step.type, native_id));
-  return known && known->state == ResourceState::kVanished;
+/// Where what is changed has another id than what was to be changed.
+std::optional<Error> Execution::changes_another(const Work& work, const std::string& native_id) {
+  if (work.change() == Work::Change::kCreate || native_id.empty() || native_id == work.op.native_id) return {};
+  return Error{Errc::kContract, "the plugin changed " + native_id + " instead of " + work.op.native_id, {}, 0};
 }
 
 void Execution::succeeded(Work& work, const MutationResult& result, TimePoint now) {
@@ -397,9 +395,7 @@ void Execution::succeeded(Work& work, const MutationResult& result, TimePoint no
     return fail(work, {Errc::kContract, "the plugin says that it made an object, and not which", {}, 0});
   }
   const auto native_id = result.native_id.empty() ? work.op.native_id : result.native_id;
-  if (work.change() == Work::Change::kUpdate && native_id != work.op.native_id) {
-    return fail(work, {Errc::kContract, "the plugin changed " + native_id + " instead of " + work.op.native_id, {}, 0});
-  }
+  if (const auto another = changes_another(work, native_id)) return fail(work, *another);
   if (result.properties.empty() || may_be_gone(work, native_id)) {
     work.op.native_id = native_id;
     work.op.uncertain = true;

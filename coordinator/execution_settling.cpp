@@ -51,6 +51,15 @@ bool Execution::ask_until_settled(Work& work, Phase phase, Millis left, TimePoin
   return true;
 }
 
+/// Whether a create tells what was, and not what is: asked again with the key of an attempt that is not known, a target
+/// may answer as it did then; and what took its time to answer may have been seen, and seen to go, meanwhile.
+bool Execution::may_be_gone(const Work& work, const std::string& native_id) {
+  if (work.change() != Work::Change::kCreate) return false;
+  if (work.op.uncertain) return true;
+  const auto known = must(s_.store.one(work.step.target, work.step.type, native_id));
+  return known && known->state == ResourceState::kVanished;
+}
+
 /// A change finds nothing to change.
 void Execution::take_nothing_there(Work& work, TimePoint now) {
   const bool deletes = work.change() == Work::Change::kDelete;

@@ -343,6 +343,26 @@ TEST_CASE_METHOD(CommandsFixture, "what was seen of an object that is told as go
   CHECK(resource_events().empty());
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a change in progress of another object than was asked for has failed") {
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  const bool deletes = GENERATE(false, true);
+  const auto answer = [](MutationStatus status) {
+    return JobResult(MutationResult{status, "request-1", "elsewhere", {}, R"({"name":"a","size":2})", Millis(0)});
+  };
+  worker().on_go = [&](const Job&) { return answer(MutationStatus::kInProgress); };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    return answer(MutationStatus::kSuccess);
+  };
+  const auto failed = apply(deletes ? stack({}) : stack({box("a", {{"size", 2}})}));
+  CHECK(result_of(failed, "a") == "failed CONTRACT");
+  CHECK_THAT(message_of(failed, "a"), Contains("changed elsewhere instead of made-1"));
+  edit("a", "size", 7);
+  discover();
+  CHECK(Json::parse(row("NS::Box", "made-1").properties)["size"] == 7);  // runs see it as before
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a secret is sent as what it is made of, with what it takes from another resource") {
   start_discovered();
   auto resource = box("b", {{"password", nullptr}});
