@@ -226,7 +226,7 @@ Result<JsonText> Api::apply(ApiRequest& request, Effects&) {
   if (auto holds = draft.nothing ? p_.commands.check_plan(draft) : Result<void>(); !holds) return holds.error();
   if (const auto others = p_.commands.changing(draft); !others.empty()) {
     return Error{Errc::kConflict,
-                 "nothing to change as of now, and command " + others.front().command.value + " is changing " +
+                 "no resource to change as of now, and command " + others.front().command.value + " is changing " +
                      others.front().steps.begin()->second + ": apply again when it has ended",
                  {},
                  0};

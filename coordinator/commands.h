@@ -112,8 +112,8 @@ class Commands {
   /// Plans again where something was written since.
   /// errors   kConflict: the plan is another one now; kInvalidRequest: there can be none any more
   Result<void> check_plan(Draft& draft);
-  /// Of a draft that would change nothing: other commands, under way, that change what it leaves as it is, and of what
-  /// they do `STACK/NAME`. What is declared last is not so when they have ended.
+  /// Of a draft that would change no resource: other commands, under way, that change what it leaves as it is, and of
+  /// what they do `STACK/NAME`. What is declared last is not so when they have ended.
   [[nodiscard]] std::vector<CommandPlan::Other> changing(const Draft& draft) const;
   [[nodiscard]] std::size_t active() const { return running_.size() + queued_.size(); }
 

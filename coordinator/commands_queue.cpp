@@ -62,7 +62,7 @@ std::vector<CommandPlan::Other> Commands::overtaken(const Draft& draft, const st
 }
 
 std::vector<CommandPlan::Other> Commands::changing(const Draft& draft) const {
-  if (!draft.nothing || !draft.mistakes.empty()) return {};
+  if (!draft.plan.empty() || !draft.mistakes.empty()) return {};
   std::vector<std::string> stacks;
   for (const auto& stack : draft.stacks) stacks.push_back(stack.stack);
   return overtaken(draft, stacks, {});

@@ -327,7 +327,7 @@ Result<std::optional<Json>> await_command(Client& client, Screen& screen, const 
   return std::optional<Json>();
 }
 
-/// What other commands do, of a plan that would change nothing: it may be otherwise when they have ended. Empty:
+/// What other commands do, of a plan that would change no resource: it may be otherwise when they have ended. Empty:
 /// nothing.
 std::string changes_beside(const Json& plan) {
   std::string said;
@@ -352,7 +352,7 @@ Result<Json> plan_with_workers(Client& client, Screen& screen, const Wanted& wan
   }
 }
 
-/// A plan; where it would change nothing, once others that do have ended.
+/// A plan; where it would change no resource, once others that do have ended.
 Result<Json> settled_plan(Client& client, Screen& screen, const Wanted& wanted, const ApplyOptions& options,
                           const Interrupted& interrupted) {
   const bool looks_only = options.plan_only || !options.plan_out.empty();
@@ -360,7 +360,7 @@ Result<Json> settled_plan(Client& client, Screen& screen, const Wanted& wanted, 
     auto plan = plan_with_workers(client, screen, wanted, !looks_only, interrupted);
     const auto others = plan ? changes_beside(*plan) : std::string();
     if (others.empty() || looks_only || options.refuse_busy) return plan;
-    note(screen, "nothing to do as of now, and " + others + ": waiting for its end");
+    note(screen, "no resource to change as of now, and " + others + ": waiting for its end");
     for (const Json& other : plan->at("behind")) {
       const auto ended = await_command(client, screen, field(other, "command"), interrupted);
       if (!ended) return ended.error();

@@ -95,7 +95,7 @@ TEST_CASE("an apply that finds nothing to do while a command changes the stack w
     CHECK(apply(client, test.screen, options, never_asks, kNobodyStops) == 0);
     CHECK(test.out.str() == "plan: 1 unchanged\nnothing to do: all is as declared\n");
     CHECK(test.err.str() ==
-          "nothing to do as of now, and command C is changing shop/a and 1 more: waiting for its end\n");
+          "no resource to change as of now, and command C is changing shop/a and 1 more: waiting for its end\n");
   }
   SECTION("or the user does not want to wait") {
     CHECK(apply(client, test.screen, options, never_asks, [] { return true; }) == 1);

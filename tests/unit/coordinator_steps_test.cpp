@@ -458,6 +458,27 @@ TEST_CASE_METHOD(CommandsFixture,
   CHECK(count() == 3);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what is made just now is not taken for destroyed with its target") {
+  start_discovered();
+  auto resource = box("a");
+  resource["target"] = "new";
+  auto file = stack({resource});
+  file["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}}});
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto id = begin(file);
+  advance(Millis(300));
+  file["mode"] = "destroy";
+  CHECK(plan(file)["behind"].at(0)["changes"] == Json{"shop/a"});
+  const auto refused = api("apply", file)["error"];
+  CHECK(refused["code"] == "CONFLICT");
+  CHECK_THAT(refused["message"].get<std::string>(), Contains(id + " is changing shop/a: apply again"));
+  worker().on_go = {};
+  worker().release();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(result_of(apply(file), "a") == "done");
+  CHECK(count() == 0);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "of the commands that wait the one is cancelled that is named") {
   start_discovered();
   worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
