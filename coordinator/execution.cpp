@@ -540,7 +540,8 @@ void Execution::finish() {
   finished_ = true;
   const auto any = [&](State state) { return std::ranges::find(states_, state) != states_.end(); };
   const bool failed = any(State::kFailed) || any(State::kBlocked);
-  row_.state = failed ? "failed" : any(State::kCancelled) ? "cancelled" : "complete";
+  const bool cancelled = any(State::kCancelled) || (states_.empty() && row_.cancel != Cancelled::kNo);
+  row_.state = failed ? "failed" : cancelled ? "cancelled" : "complete";
   row_.finished_at = s_.clock.wall();
   row_.plan = plan_.without_resources().json();
   must(s_.store.put_command(row_));

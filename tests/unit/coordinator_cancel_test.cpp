@@ -413,3 +413,22 @@ TEST_CASE_METHOD(CancelFixture, "what has gone by itself from a thing that is em
   CHECK(thing("a")["kind"] == "y");
   CHECK(system.things["NS::Item"].size() == 1);
 }
+
+TEST_CASE_METHOD(CancelFixture, "a command that is cancelled while it waits drops no target, though it has no steps") {
+  start_discovered();
+  auto file = stack({});
+  file["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}}});
+  REQUIRE(apply(file)["state"] == "complete");
+  worker().on_go = hold;
+  auto others = stack({});
+  others["stacks"].push_back({{"stack", "other"}, {"resources", {box("x")}}});
+  begin(others);
+  advance(Millis(300));
+  file["mode"] = "destroy";
+  const auto id = begin(file);
+  advance(Millis(300));
+  REQUIRE(api("command", {{"command", id}})["state"] == "queued");
+  api("cancel", {{"command", id}});
+  CHECK(end_of(id)["state"] == "cancelled");
+  CHECK(store->target("new").value()->state != TargetState::kRemoved);
+}
