@@ -95,10 +95,11 @@ void Execution::empty_more(Work& work, TimePoint now) {
     const auto row = must(s_.store.one(work.contents.back()));
     if (!row || (row->state != ResourceState::kPresent && row->state != ResourceState::kStale)) continue;
     if (!is_to_go(*row)) continue;
-    s_.writes.begin(row->scan, row->native_id);
+    work.content_id = row->native_id;
+    s_.writes.begin(row->scan, work.content_id);
     const auto key = work.key() + "-" + row->id.value;
     const Precondition as_planned{std::string(row->uid), row->uid.empty() ? hex(hash128(row->properties)) : ""};
-    return submit(work, DeleteJob{key, std::string(row->native_id), as_planned}, now, row->type);
+    return submit(work, DeleteJob{key, work.content_id, as_planned}, now, row->type);
   }
   work.op.job = {};
   go_on(work, Phase::kReading, now);
@@ -106,8 +107,7 @@ void Execution::empty_more(Work& work, TimePoint now) {
 }
 
 void Execution::end_write_of_content(const Work& work) {
-  const auto row = must(s_.store.one(work.contents.back())).value();
-  s_.writes.end(row.scan, row.native_id);
+  s_.writes.end(must(s_.store.one(work.contents.back())).value().scan, work.content_id);
 }
 
 void Execution::take_emptying(Work& work, JobResult result, TimePoint now) {
@@ -129,6 +129,10 @@ void Execution::take_emptying(Work& work, JobResult result, TimePoint now) {
     return again(work, Phase::kEmptying, why, now);
   }
   const bool gone = error != nullptr;
+  if (gone && row.native_id != work.content_id) {  // a run has found it under another id since
+    go_on(work, Phase::kEmptying, now);
+    return submit_due(work, now);
+  }
   if (gone &&
       ask_until_settled(work, Phase::kEmptying, row_time_to_show(work, row.type, row.state, row.changed_at), now)) {
     return;

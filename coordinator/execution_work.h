@@ -104,6 +104,7 @@ struct Execution::Work {
   Hash128 state;   // of all that was read
   Precondition precondition;
   std::vector<RowId> contents;  // kEmptying: what is to go first, the innermost at the end
+  std::string content_id;       // and what is asked to be deleted of it
   bool emptied = false;         // that has been done
   std::optional<UpdateJob> update;
   std::optional<Item> told;              // what a change was answered with that is to be seen yet

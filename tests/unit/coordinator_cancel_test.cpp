@@ -1,6 +1,7 @@
 // What is carried out no further: cancelled by force, or cut short by the end of a coordinator.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "support/commands_fixture.h"
 
@@ -412,6 +413,30 @@ TEST_CASE_METHOD(CancelFixture, "what has gone by itself from a thing that is em
   CHECK(apply(declared("y"))["state"] == "complete");
   CHECK(thing("a")["kind"] == "y");
   CHECK(system.things["NS::Item"].size() == 1);
+}
+
+TEST_CASE_METHOD(CancelFixture, "what is renamed in a thing that is emptied is deleted under its new id") {
+  system.refuses_full = true;
+  start_discovered();
+  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  worker().on_go = hold_items;
+  const auto id = begin(declared("y"));
+  advance(Millis(500));
+  auto& inner = system.things["NS::Item"].at(0);
+  const auto was = std::exchange(inner.id, "renamed");
+  api("discover");
+  advance(Millis(1000));
+  REQUIRE(state_of("NS::Item", "renamed") == "present");
+  worker().on_go = {};
+  worker().release();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(thing("a")["kind"] == "y");
+  CHECK(state_of("NS::Item", "renamed") == "vanished");
+  system.add("NS::Item",
+             {.id = was, .properties = R"({"name":"other"})", .parent = thing("a")["id"].get<std::string>()});
+  discover();
+  CHECK(state_of("NS::Item", was) == "present");  // runs see what has the old id now
 }
 
 TEST_CASE_METHOD(CancelFixture, "a command that is cancelled while it waits drops no target, though it has no steps") {
