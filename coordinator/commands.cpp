@@ -501,18 +501,23 @@ Verdict Commands::evidence(const JobReply& reply, std::string_view ns, Effects& 
   const auto* done = result == nullptr ? nullptr : std::get_if<MutationResult>(result);
   if (done == nullptr || MUSTER_MUTATION("drop-late-success"))
     return Verdict::kSuperseded;  // how a superseded attempt failed is of no use
+  const bool succeeded = done->status == MutationStatus::kSuccess && !done->native_id.empty();
   if (operation->state == "running") {
     for (auto& [owner, execution] : running_) {
       if (execution->row().id != operation->command) continue;
       if (s_.dispatcher.supersede(reply.job, *result, effects)) return Verdict::kCommitted;
-      execution->hint(operation->step, *done);
+      if (execution->hint(operation->step, *done) || !succeeded) break;
+      if (late_looks_.add(ns, operation->target, operation->type)) {
+        s_.log.warn("command={} step={} goes on, and has made another object as well: native_id={}",
+                    operation->command.value, operation->name, done->native_id);
+      }
       break;
     }
     return Verdict::kSuperseded;
   }
   const bool known = operation->state == "done";
   const bool same = operation->native_id.empty() || operation->native_id == done->native_id;
-  if (done->status != MutationStatus::kSuccess || done->native_id.empty() || (known && same)) {
+  if (!succeeded || (known && same)) {
     return known ? Verdict::kCommitted : Verdict::kSuperseded;
   }
   if (known && !operation->creates) return Verdict::kCommitted;  // what it replaced has another id

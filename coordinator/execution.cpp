@@ -526,9 +526,10 @@ std::string Execution::waiting() const {
 
 bool Execution::hint(std::size_t step, const MutationResult& result) {
   const auto it = running_.find(step);
-  if (it == running_.end() || result.native_id.empty()) return false;
+  if (it == running_.end() || result.native_id.empty()) return true;
   auto& work = *it->second;
-  if (work.change() != Work::Change::kCreate || !work.op.native_id.empty()) return false;
+  if (work.change() != Work::Change::kCreate) return true;
+  if (!work.op.native_id.empty()) return work.op.native_id == result.native_id;
   work.op.native_id = result.native_id;  // what is waited for now fails or finds it; a later read of it settles
   work.op.uncertain = true;
   if (work.job.empty()) go_on(work, Phase::kSettling, work.due);

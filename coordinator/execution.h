@@ -57,7 +57,8 @@ class Execution {
   void advance(TimePoint now);
   void cancel(Cancelled how, TimePoint now, Effects& effects);
 
-  /// An earlier attempt of a change whose outcome is being found out has succeeded.
+  /// An earlier attempt of a change whose outcome is being found out has succeeded. False: it has made another object
+  /// than the one that the step has.
   bool hint(std::size_t step, const MutationResult& result);
 
   /// Targets and types of which something may have been made that is not in the inventory.

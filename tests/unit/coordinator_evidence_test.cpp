@@ -92,3 +92,28 @@ TEST_CASE_METHOD(EvidenceFixture, "messages that take long to handle end no turn
   settle();
   CHECK(handled == 1000);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "a late success with another id is looked at while its step goes on, too") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request", "made-1", {}, {}, Millis(500)});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request", {}, {}, {}, Millis(500)});
+  };
+  begin(stack({box("a")}));
+  wait_until([&] { return !worker().asked<StatusJob>().empty(); });
+  system.add("NS::Box", {.id = "twin"});
+  const auto job = worker().asked<CreateJob>().front();
+  const auto tell = [&](const std::string& id) {
+    worker().send_late(job, MutationResult{MutationStatus::kSuccess, {}, id, {}, "{}", {}});
+    advance(Millis(2000));
+  };
+  tell("made-1");
+  CHECK(state_of("NS::Box", "twin") == "absent");
+  tell("twin");
+  CHECK(worker().acks.back().verdict == Verdict::kSuperseded);
+  CHECK(state_of("NS::Box", "twin") == "present");
+}
