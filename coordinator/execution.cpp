@@ -221,6 +221,9 @@ void Execution::submit_due(Work& work, TimePoint now) {
   const bool looks =
       phase == Phase::kSettling || phase == Phase::kConverging || phase == Phase::kFinding || phase == Phase::kPolling;
   if (row_.cancel == Cancelled::kForced && !looks) return stop(work, now);
+  if (const auto there = find_target(work); !there) {
+    return fail(work, phase == Phase::kConverging ? unconfirmed(work, there.error()) : there.error());
+  }
   switch (phase) {
     case Phase::kReading:
     case Phase::kSettling:

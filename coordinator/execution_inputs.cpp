@@ -30,13 +30,30 @@ bool Execution::is_listed(RowId row) const {
   return known && (known->state == ResourceState::kPresent || known->state == ResourceState::kStale);
 }
 
+/// As it is now: it may have become another while the step was under way.
+Result<void> Execution::find_target(Work& work) {
+  const auto& name = work.step.target;
+  const auto target = must(s_.store.target(name));
+  if (target) work.target = *target;
+  if (!target || target->state == TargetState::kRemoved) {
+    return Error{Errc::kNotFound, "no target is named '" + name + "' any more", {}, 0};
+  }
+  if (target->state == TargetState::kChanged) {
+    return Error{Errc::kTargetChanged,
+                 "target " + name + " is another system, or has another configuration, than before: look, " +
+                     "then `muster targets accept " + name + "`",
+                 {},
+                 0};
+  }
+  return {};
+}
+
 Result<void> Execution::locate(Work& work) {
   const auto& step = work.step;
   const auto row = step.row != 0 ? must(s_.store.one(step.row)) : std::nullopt;
   if (row) work.keep(*row);
-  const auto target = must(s_.store.target(step.target));
-  if (target) {
-    work.target = *target;
+  const auto there = find_target(work);
+  if (!work.target.ns.empty()) {
     work.manifest = s_.registry.manifest_of({work.target.ns, work.target.pool}).second;
     if (!work.manifest) work.manifest = s_.registry.latest_manifest(work.target.ns).second;
   }
@@ -55,16 +72,7 @@ Result<void> Execution::locate(Work& work) {
   }
   // Known before anything speaks against it: the key must not be lost.
   if (work.change() == Work::Change::kCreate) inherit_key(work);
-  if (!target || target->state == TargetState::kRemoved) {
-    return Error{Errc::kNotFound, "no target is named '" + step.target + "' any more", {}, 0};
-  }
-  if (target->state == TargetState::kChanged) {
-    return Error{Errc::kTargetChanged,
-                 "target " + step.target + " is another system, or has another configuration, than before: look, " +
-                     "then `muster targets accept " + step.target + "`",
-                 {},
-                 0};
-  }
+  if (!there) return there;
   if (work.type == nullptr) return Error{Errc::kUnsupported, "no plugin serves type '" + step.type + "' now", {}, 0};
   if (work.scan == 0) work.scan = must(s_.store.scan(work.target.id, step.type)).id;
   return {};

@@ -363,6 +363,47 @@ TEST_CASE_METHOD(CommandsFixture, "a change in progress of another object than w
   CHECK(Json::parse(row("NS::Box", "made-1").properties)["size"] == 7);  // runs see it as before
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a target that is another system by now is asked for nothing more") {
+  start_discovered();
+  const auto is_another = [&] {
+    system.inspection.system = "system-2";
+    api("discover");
+    advance(Millis(1000));
+  };
+  SECTION("what is tried again") {
+    apply(stack({box("a", {{"size", 1}})}));
+    const bool deletes = GENERATE(false, true);
+    worker().on_go = [](const Job&) { return JobResult(Error{Errc::kNetwork, "reset", Millis(5000), 0}); };
+    const auto id = begin(deletes ? stack({}) : stack({box("a", {{"size", 2}})}));
+    settle();
+    system.things.clear();
+    is_another();
+    const auto failed = end_of(id);
+    CHECK(result_of(failed, "a") == "failed TARGET_CHANGED");
+    CHECK_THAT(message_of(failed, "a"), Contains("whether it was applied is not known"));
+    CHECK(state_of("NS::Box", "made-1") == "stale");
+    CHECK(row("NS::Box", "made-1").managed);
+  }
+  SECTION("what is replaced") {
+    auto owner = box("a", {{"kind", "x"}});
+    REQUIRE(apply(stack({owner, linked("b", "a")}))["state"] == "complete");
+    owner = box("a2", {{"kind", "y"}});
+    owner["name"] = "a";
+    owner["replace"] = "create-first";
+    worker().on_go = [](const Job& job) -> FakeWorker::Behaviour {
+      return std::holds_alternative<UpdateJob>(job.operation) ? FakeWorker::Behaviour(FakeWorker::Hold{})
+                                                              : FakeWorker::Behaviour();
+    };
+    const auto id = begin(stack({owner, linked("b", "a")}));
+    wait_until([&] { return worker().asked<UpdateJob>().size() == 1; });
+    is_another();
+    worker().release();
+    CHECK(result_of(end_of(id), "a") == "failed TARGET_CHANGED");
+    CHECK(worker().asked<DeleteJob>().empty());
+    CHECK(count() == 3);
+  }
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a secret is sent as what it is made of, with what it takes from another resource") {
   start_discovered();
   auto resource = box("b", {{"password", nullptr}});
