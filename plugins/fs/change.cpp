@@ -34,6 +34,11 @@ gid_t gid_of(const Attributes& attributes) {
   return attributes.gid.value_or(static_cast<gid_t>(-1));
 }
 
+/// As fsync(), of a directory. Some file systems have none for directories, and make them durable by other means.
+bool sync_directory(const Fd& fd) {
+  return fsync(fd.get()) == 0 || errno == EINVAL;
+}
+
 /// An object that has no place yet. Its hidden name, if it has one, is gone at the end.
 class Draft {
  public:
@@ -104,7 +109,7 @@ class Draft {
     if ((attributes.uid || attributes.gid) && fchown(fd_.get(), uid_of(attributes), gid_of(attributes)) != 0)
       return from_errno(errno, "chown");
     if (attributes.mode && fchmod(fd_.get(), *attributes.mode) != 0) return from_errno(errno, "chmod");
-    if (fsync(fd_.get()) != 0) return from_errno(errno, "fsync");
+    if (directory_ ? !sync_directory(fd_) : fsync(fd_.get()) != 0) return from_errno(errno, "fsync");
     return {};
   }
 
@@ -167,11 +172,12 @@ class Draft {
   bool linked_ = false;
 };
 
-/// Makes durable what changed in a directory. One that may not be read cannot be asked for it.
+/// Makes durable what changed in a directory. One that may not be read cannot be asked for it. The change is made by
+/// then: no failure may say that it was not.
 Result<void> sync(const Directory& directory) {
   const Fd fd(openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd && fsync(fd.get()) != 0) return from_errno(errno, "fsync");
-  return {};
+  if (!fd || sync_directory(fd)) return {};
+  return not_stabilized(from_errno(errno, "fsync").message + ", after the change was made");
 }
 
 /// Of an open object, whatever it was opened for.
