@@ -13,7 +13,7 @@ namespace muster {
 namespace {
 
 constexpr std::size_t kMaxBatchBytes = 60 * 1024;  // leaves room for the headers within 64 KiB
-constexpr std::size_t kMaxWindow = 64;             // batches without acknowledgement
+constexpr std::size_t kMaxWindow = 64;             // batches without acknowledgement; without a stream: of one call
 constexpr Millis kAckTimeout{5000};
 constexpr Millis kAskEvery{2000};
 constexpr Millis kLookForStreamEvery{30'000};  // while events go out without one
@@ -266,6 +266,7 @@ void Publisher::send_again(TimePoint now, Effects& effects) {
 }
 
 void Publisher::pump(TimePoint now, Effects& effects) {
+  go_on_at_ = TimePoint::max();
   if (now >= ask_again_) ask_for_stream(now, effects);
   if (mode_ == Mode::kAsking && now - waits_since_ >= kPatience) go_without_stream("no event stream takes them", now);
   if (mode_ == Mode::kAsking) return;
@@ -274,11 +275,12 @@ void Publisher::pump(TimePoint now, Effects& effects) {
     sent_ = published_;
     window_.clear();
   }
-  const auto most = mode_ == Mode::kStream && !last_known_ ? 1 : kMaxWindow;
-  while (window_.size() < most) {
+  const std::size_t most = mode_ == Mode::kStream && !last_known_ ? 1 : kMaxWindow;
+  std::size_t plain = 0;
+  while (window_.size() + plain < most) {
     const auto& events = events_.after(sent_);
-    if (events.empty()) return;
-    for (std::size_t next = 0; next < events.size() && window_.size() < most;) {
+    if (events.empty()) break;
+    for (std::size_t next = 0; next < events.size() && window_.size() + plain < most;) {
       auto batch = make_batch(events, next);
       batch.sent = now;
       sent_ = batch.last;
@@ -287,9 +289,11 @@ void Publisher::pump(TimePoint now, Effects& effects) {
         window_.push_back(std::move(batch));
       } else {
         published_ = sent_;
+        ++plain;
       }
     }
   }
+  go_on_at_ = plain == most ? now : TimePoint::max();
 }
 
 void Publisher::note_published() {
@@ -307,7 +311,7 @@ void Publisher::reconnect(TimePoint now) {
 }
 
 TimePoint Publisher::next_due() const {
-  auto due = ask_again_;
+  auto due = std::min(ask_again_, go_on_at_);
   if (!window_.empty() && mode_ == Mode::kStream) due = std::min(due, window_.front().sent + kAckTimeout);
   return due;
 }

@@ -77,7 +77,8 @@ class Publisher {
   enum class Ask : std::uint8_t { kCreate, kInfo, kUpdate };
   Ask ask_ = Ask::kCreate;
   TimePoint ask_again_ = TimePoint::max();
-  std::uint64_t question_ = 1;  // the one that has no answer yet
+  TimePoint go_on_at_ = TimePoint::max();  // with what goes out plainly
+  std::uint64_t question_ = 1;             // the one that has no answer yet
   TimePoint asked_;
   TimePoint waits_since_;                       // for the stream, while asking
   TimePoint untaken_since_ = TimePoint::max();  // what the stream does not take; until it has taken something

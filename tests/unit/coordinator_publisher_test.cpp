@@ -182,6 +182,21 @@ TEST_CASE_METHOD(PublisherFixture, "a stream that does not answer stops the flow
   CHECK(sent <= 200);
 }
 
+TEST_CASE_METHOD(PublisherFixture, "without a stream a long backlog goes out in portions, without a pause") {
+  for (int i = 0; i < 1000; ++i) emit(i % 2 == 0 ? "resource.discovered" : "resource.changed");
+  no_stream();
+  std::vector<Outgoing> all;
+  while (all.size() < 1000) {
+    const auto portion = pump();
+    REQUIRE(portion.size() <= 64);
+    REQUIRE_FALSE(portion.empty());
+    all.insert(all.end(), portion.begin(), portion.end());
+    REQUIRE(publisher->published() == all.size());
+    REQUIRE((publisher->next_due() <= clock.now()) == (all.size() < 1000));
+  }
+  CHECK(sequences(all) == up_to(1000));
+}
+
 TEST_CASE_METHOD(PublisherFixture, "a long backlog goes out completely and in order") {
   stream_is_there();
   for (int i = 0; i < 1000; ++i) emit(i % 3 == 0 ? "resource.discovered" : "resource.changed");
