@@ -95,10 +95,8 @@ void Publisher::on_reply(std::string_view what, const Message& message, TimePoin
     on_stream_reply(what.substr(kStream.size()), message, now);
     return;
   }
-  std::uint64_t number = 0;
-  const auto digits = what.starts_with("ack.") ? what.substr(4) : std::string_view();
-  std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  const auto batch = std::ranges::find(window_, number, &Batch::number);
+  const auto subject = inbox_ + '.' + std::string(what);
+  const auto batch = std::ranges::find_if(window_, [&](const Batch& one) { return one.message.reply == subject; });
   if (batch == window_.end()) return;
   const auto answer = nlohmann::json::parse(message.data, nullptr, false);
   const auto error = error_of(answer);
@@ -233,13 +231,15 @@ Publisher::Batch Publisher::make_batch(const std::deque<EventRow>& events, std::
   } else {
     body += ']';
   }
-  Batch batch{first.sequence, last, ++batches_, {}, false, false, false, {}};
+  Batch batch{first.sequence, last, {}, false, false, false, {}};
   const bool stream = mode_ == Mode::kStream;
   batch.message.subject = stream ? subjects_.event_log(first.ns, first.what) : subjects_.event(first.ns, first.what);
-  if (stream) batch.message.reply = inbox_ + ".ack." + std::to_string(batch.number);
+  const auto portion = std::to_string(first.sequence) + "-" + std::to_string(last);
+  // What is answered belongs to these events, and not to what was sent before in other portions, whoever sent it.
+  if (stream) batch.message.reply = inbox_ + ".ack." + portion;
   batch.message.data = std::move(body);
   batch.message.headers.push_back({"content-type", std::string(count == 1 ? kEventType : kBatchType)});
-  auto id = store_.fleet().value + "-" + std::to_string(first.sequence) + "-" + std::to_string(last);
+  auto id = store_.fleet().value + "-" + portion;
   batch.message.headers.push_back({"Nats-Msg-Id", id});
   if (!stream || MUSTER_MUTATION("events-overtake")) return batch;
   batch.message.headers.push_back({std::string(kBehind), last_known_ ? last_batch_ : std::string(kUnknown)});

@@ -45,7 +45,6 @@ class Publisher {
   enum class Mode : std::uint8_t { kAsking, kStream, kCore };
   struct Batch {
     std::uint64_t first = 0, last = 0;
-    std::uint64_t number = 0;  // what is answered belongs to it, and not to what was sent before in other portions
     TimePoint sent;
     bool acknowledged = false;
     bool refused = false;   // as not being right behind the one before
@@ -90,7 +89,6 @@ class Publisher {
   std::uint64_t published_ = 0;                 // last sequence known to be published
   std::uint64_t noted_ = 0;                     // the same, as the store has it
   std::uint64_t resent_ = 0;
-  std::uint64_t batches_ = 0;
 };
 
 }  // namespace muster

@@ -78,6 +78,22 @@ TEST_CASE_METHOD(PublisherFixture, "an answer to what was sent before is none to
   }
 }
 
+TEST_CASE_METHOD(PublisherFixture, "an answer to what was sent before the store failed is none to more than that") {
+  stream_is_there();
+  emit("a.a");
+  const auto before = pump();
+  REQUIRE(sequences(before) == up_to(1));
+  emit("a.a");
+  make();
+  stream_is_there();
+  const auto after = pump();
+  REQUIRE(sequences(after) == up_to(2));
+  acknowledge(before[0]);
+  CHECK(publisher->published() == 0);
+  acknowledge(after[0]);
+  CHECK(publisher->published() == 2);
+}
+
 TEST_CASE_METHOD(PublisherFixture, "JetStream that elects a leader is waited for, a while") {
   const auto* const away = R"({"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}})";
   emit("a.a");
@@ -233,7 +249,7 @@ TEST_CASE_METHOD(PublisherFixture, "a stream that refuses all is asked for every
   emit("a.a");
   pump();
   for (int i = 0; i < 100 && publisher->streaming(); ++i) {
-    answer("ack.1", R"({"error":{"code":503,"err_code":10047,"description":"insufficient storage"}})");
+    answer("ack.1-1", R"({"error":{"code":503,"err_code":10047,"description":"insufficient storage"}})");
     pump();
     clock.advance(Millis(100));
     stream_is_there();
@@ -241,7 +257,7 @@ TEST_CASE_METHOD(PublisherFixture, "a stream that refuses all is asked for every
   }
   CHECK(requests.size() < 10);
   clock.advance(std::chrono::minutes(1));
-  answer("ack.1", R"({"error":{"code":503,"err_code":10047,"description":"insufficient storage"}})");
+  answer("ack.1-1", R"({"error":{"code":503,"err_code":10047,"description":"insufficient storage"}})");
   CHECK(sequences(pump()) == up_to(1));
   CHECK(publisher->published() == 1);
 }
@@ -294,7 +310,7 @@ TEST_CASE_METHOD(PublisherFixture, "what went out plainly while the stream was a
   acknowledge(first[0]);
   emit("b.b");
   pump();
-  answer("ack.2", "", true);
+  answer("ack.2-2", "", true);
   clock.advance(std::chrono::seconds(61));
   CHECK(sequences(pump()) == up_to(2, 2));
   stream_is_there();
