@@ -149,6 +149,30 @@ TEST_CASE("what one that took over left is taken over again") {
   CHECK(kept.front().reply == "result");
 }
 
+TEST_CASE("a worker that was given the id of one that has died takes over what that one left") {
+  Place place;
+  {
+    const auto journal = place.open("w1");
+    keep(*journal, "t1", "result");
+    keep(*journal, "t2", "another");
+    journal->begin(Token("begun")).value();
+  }
+  const auto journal = place.open("w1");
+  keep(*journal, "own", "of this process");
+  auto kept = journal->take_over({1, kRoom.bytes});
+  REQUIRE(kept.size() == 1);
+  for (auto& more : journal->take_over(kRoom)) kept.push_back(std::move(more));
+  std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
+  REQUIRE(kept.size() == 2);
+  CHECK(kept[0].token == Token("t1"));
+  CHECK(kept[0].reply == "result");
+  CHECK(kept[1].token == Token("t2"));
+  CHECK(journal->take_over(kRoom).empty());
+  CHECK_THAT(place.lines.str(), Catch::Contains("token=begun worker=w1 died before this change had a result"));
+  CHECK_FALSE(fs::exists(place.file("w1", "begun")));
+  CHECK(fs::exists(place.file("w1", "own")));
+}
+
 TEST_CASE("workers of one pool that live leave each other alone") {
   Place place;
   const auto one = place.open("w1");

@@ -151,7 +151,11 @@ Result<std::unique_ptr<FileJournal>> FileJournal::open(fs::path pool, const Work
 }
 
 FileJournal::FileJournal(fs::path pool, fs::path own, File lock, std::shared_ptr<spdlog::logger> log)
-    : pool_(std::move(pool)), own_(std::move(own)), lock_(std::move(lock)), log_(std::move(log)) {}
+    : pool_(std::move(pool)), own_(std::move(own)), lock_(std::move(lock)), log_(std::move(log)) {
+  std::error_code error;
+  left_ = entries_of(own_, error);
+  std::erase_if(left_, [](const fs::path& path) { return !is_result(path); });
+}
 
 FileJournal::~FileJournal() {
   std::error_code error;
@@ -213,6 +217,7 @@ void FileJournal::remove(const Token& token) {
 
 std::vector<Journal::Kept> FileJournal::take_over(Room room) {
   std::vector<Kept> kept;
+  std::erase_if(left_, [&](const fs::path& path) { return take(path, room, kept); });
   std::error_code error;
   for (const fs::path& other : entries_of(pool_, error)) {
     if (other == own_) continue;
@@ -231,35 +236,38 @@ std::vector<Journal::Kept> FileJournal::take_over(Room room) {
 }
 
 bool FileJournal::empty_out(const fs::path& dead, Room& room, std::vector<Kept>& kept) {
-  const std::string worker = dead.filename().string();
   std::error_code error;
   const auto entries = entries_of(dead, error);
-  for (const fs::path& path : entries) {
-    if (!is_result(path)) continue;
-    if (room.results == 0) return false;
-    const Token token(path.stem().string());
-    auto read = read_result(path);
-    if (!read) {
-      log_->warn("cannot take over the result of a worker that has died: {}", read.error().message);
-      return false;
-    }
-    if (!*read) {
-      log_->warn("token={} worker={} died before this change had a result: the fleet finds out what came of it",
-                 token.value, worker);
-      ::unlink(path.c_str());
-      continue;
-    }
-    if ((*read)->size() > room.bytes) return false;
-    if (::rename(path.c_str(), path_of(token).c_str()) != 0) {
-      log_->warn("cannot take over the result of a worker that has died: {}", error_at(path).message);
-      return false;
-    }
-    log_->info("token={} worker={} has died: its result is taken over", token.value, worker);
-    --room.results;
-    room.bytes -= (*read)->size();
-    kept.push_back({token, std::move(**read)});
+  return std::all_of(entries.begin(), entries.end(),
+                     [&](const fs::path& path) { return !is_result(path) || take(path, room, kept); }) &&
+         !error;
+}
+
+bool FileJournal::take(const fs::path& path, Room& room, std::vector<Kept>& kept) {
+  if (room.results == 0) return false;
+  const std::string worker = path.parent_path().filename().string();
+  const Token token(path.stem().string());
+  auto read = read_result(path);
+  if (!read) {
+    log_->warn("cannot take over the result of a worker that has died: {}", read.error().message);
+    return false;
   }
-  return !error;
+  if (!*read) {
+    log_->warn("token={} worker={} died before this change had a result: the fleet finds out what came of it",
+               token.value, worker);
+    ::unlink(path.c_str());
+    return true;
+  }
+  if ((*read)->size() > room.bytes) return false;
+  if (::rename(path.c_str(), path_of(token).c_str()) != 0) {
+    log_->warn("cannot take over the result of a worker that has died: {}", error_at(path).message);
+    return false;
+  }
+  log_->info("token={} worker={} has died: its result is taken over", token.value, worker);
+  --room.results;
+  room.bytes -= (*read)->size();
+  kept.push_back({token, std::move(**read)});
+  return true;
 }
 
 }  // namespace muster

@@ -61,7 +61,8 @@ class File {
 };
 
 /// A directory of this worker alone, below one of its pool: a file `lock`, locked as long as the process lives, and
-/// `<token>.result` for each mutation. A directory whose lock can be had is that of a dead worker.
+/// `<token>.result` for each mutation. A directory whose lock can be had is that of a dead worker, and so is what its
+/// own has in it at the begin: ids can be given twice.
 class FileJournal final : public Journal {
  public:
   /// Makes `pool` and the directories above it where need be, and in it the worker's own.
@@ -82,11 +83,14 @@ class FileJournal final : public Journal {
   [[nodiscard]] std::filesystem::path path_of(const Token& token) const;
   /// Moves what a dead worker's directory holds here, while there is room; true: no result is left in it.
   bool empty_out(const std::filesystem::path& dead, Room& room, std::vector<Kept>& kept);
+  /// The same of one file.
+  bool take(const std::filesystem::path& path, Room& room, std::vector<Kept>& kept);
 
   const std::filesystem::path pool_, own_;
   const File lock_;
   const std::shared_ptr<spdlog::logger> log_;
-  std::mutex mutex_;             // of begun_
+  std::vector<std::filesystem::path> left_;  // in its own directory, by a worker of that id that has died
+  std::mutex mutex_;                         // of begun_
   std::map<Token, File> begun_;  // open from begin() on, so that finish() cannot fail for want of a descriptor
 };
 
