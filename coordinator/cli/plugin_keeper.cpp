@@ -215,6 +215,7 @@ void PluginKeeper::started(const Start& start, pid_t pid, TimePoint now) {
   if (edition == nullptr) return;
   if ((*edition)->generation == 0) (*edition)->generation = ++generations_;
   (*edition)->seats.at(start.seat).process = Process{pid, now};
+  if (!(*edition)->quarantine.empty()) retire(**edition);  // for a start of the same decision that failed
 }
 
 void PluginKeeper::not_started(const Start& start, const std::string& why, TimePoint now) {

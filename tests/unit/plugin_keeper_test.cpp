@@ -211,6 +211,28 @@ TEST_CASE("a new version of which one process keeps dying does not take over") {
   CHECK(plugin.reason() == "ended 5 times within 60 s, at last: exited with status 1");
 }
 
+TEST_CASE("nothing of a new version runs on when it is given up between two of its starts") {
+  Plugin plugin(2);
+  plugin.keeper.want("v1");
+  REQUIRE(plugin.turn() == Pids{1, 2});
+  plugin.keeper.accepted(1);
+  plugin.keeper.accepted(2);
+  plugin.keeper.want("v2");
+  pid_t pid = 10;
+  for (int ends = 0; ends < 5; ++ends) {
+    const auto starts = plugin.keeper.decide(plugin.clock.now()).starts;
+    REQUIRE(starts.size() == 2);
+    plugin.keeper.not_started(starts[0], "Resource temporarily unavailable", plugin.clock.now());
+    plugin.keeper.started(starts[1], ++pid, plugin.clock.now());
+    if (ends < 4) plugin.end(pid);
+    plugin.clock.advance(Millis{10'000});
+  }
+  CHECK(plugin.state() == State::kQuarantined);
+  CHECK(plugin.turn().empty());
+  CHECK(plugin.drained == Pids{pid});
+  CHECK(plugin.keeper.status().processes == Pids{1, 2});
+}
+
 TEST_CASE("a program that cannot be run counts as one that dies") {
   Plugin plugin;
   plugin.keeper.want("v1");
