@@ -92,11 +92,12 @@ Result<Mutation> create(const Kind& kind, const CreateRequest& request, JobConte
   auto opened = open(kind, request.target, at.database, mode_of(kind), context);
   if (!opened) return opened.error();
   if (auto made = kind.create(*opened->session, *declared); !made) return made.error();
+  const bool stays = mode_of(kind) == Session::Mode::kSingle;  // whatever comes now
   auto there = find(kind, *opened->session, opened->place, at.scope, at.name);
-  if (!there) return there.error();
+  if (!there) return stays ? not_stabilized("was made, and then: " + there.error().message) : there.error();
   if (!*there) return failure(Errc::kInternalFailure, "what was made is not there");
   if (auto other = mismatch(*declared, (*there)->properties.json()); !other.empty()) {
-    return mode_of(kind) == Session::Mode::kSingle ? not_stabilized(other) : invalid_request(other);
+    return stays ? not_stabilized(other) : invalid_request(other);
   }
   if (auto committed = opened->session->commit(); !committed) return committed.error();
   return Mutation(std::move(**there));

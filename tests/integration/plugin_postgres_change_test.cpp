@@ -322,6 +322,20 @@ TEST_CASE("databases: somebody at template1 is in nobody's way") {
   pg.remove(kDatabase, "fresh");
 }
 
+TEST_CASE("databases: one that was made and cannot be looked at is not called unmade") {
+  const Pg pg;
+  pg.create(kRole, {{"name", "blind"}, {"login", true}, {"createdb", true}});
+  const Pg blind(dsn_of("blind"));
+  db().run("REVOKE SELECT ON pg_database FROM PUBLIC");
+  const auto error = blind.create_error(kDatabase, {{"name", "unseen"}});
+  db().run("GRANT SELECT ON pg_database TO PUBLIC");
+  INFO(error.message);
+  CHECK(error_traits(error.code).applied == Applied::kUnknown);
+  CHECK(pg.is_there(kDatabase, "unseen"));
+  pg.remove(kDatabase, "unseen");
+  pg.remove(kRole, "blind");
+}
+
 TEST_CASE("schemas and extensions: made, changed in place, removed") {
   const Pg pg;
   const Own own("parts");
