@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <future>
 #include <limits>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 #include <libpq-fe.h>
 #include <poll.h>
@@ -24,6 +28,8 @@ using Clock = std::chrono::steady_clock;
 constexpr char kConnectTimeout[] = "10";
 constexpr Millis kStatementTimeout{60'000};
 constexpr Millis kLongestTimeout{std::numeric_limits<int>::max()};
+constexpr Millis kCancelPatience{1000};
+constexpr int kMostCancels = 16;  // under way, of this process
 constexpr std::string_view kUniqueViolation = "23505";
 constexpr std::string_view kDependents = "2BP01";
 constexpr std::string_view kInUse = "55006";
@@ -37,6 +43,7 @@ struct Clear {
 };
 using ResultPtr = std::unique_ptr<PGresult, Clear>;
 using OptionsPtr = std::unique_ptr<PQconninfoOption, Clear>;
+using CancelPtr = std::unique_ptr<PGcancel, Clear>;
 
 std::string_view option(const OptionsPtr& options, std::string_view keyword) {
   for (const auto* it = options.get(); it != nullptr && it->keyword != nullptr; ++it) {
@@ -246,11 +253,30 @@ Session::Wake Session::wait(short events, std::optional<Clock::time_point> until
 }
 
 /// Asks the server to give up. Whether it does is not waited for: the connection is closed next, and a statement that
-/// goes on has its timeout.
+/// goes on has its timeout. That the server hears of it is, for a moment. The library waits for that without end where
+/// the server hangs: it does so in a thread of its own, and not in too many.
 void Session::cancel() const {
-  const std::unique_ptr<PGcancel, Clear> request(PQgetCancel(connection_.get()));
-  std::array<char, 256> message{};
-  if (request) PQcancel(request.get(), message.data(), message.size());
+  static std::atomic<int> asking = 0;
+  CancelPtr request(PQgetCancel(connection_.get()));
+  if (!request) return;
+  if (asking.fetch_add(1) >= kMostCancels) {
+    --asking;
+    return;
+  }
+  std::promise<void> heard;
+  const auto answer = heard.get_future();
+  try {
+    std::thread([request = std::move(request), heard = std::move(heard)]() mutable {
+      std::array<char, 256> message{};
+      PQcancel(request.get(), message.data(), message.size());
+      --asking;
+      heard.set_value();
+    }).detach();
+  } catch (const std::system_error&) {  // no thread is left
+    --asking;
+    return;
+  }
+  answer.wait_for(kCancelPatience);
 }
 
 Error Session::start_error() {

@@ -394,6 +394,25 @@ TEST_CASE("a stopped job ends at once, at the server too") {
   admin.run("DROP DATABASE blocked WITH (FORCE)");
 }
 
+TEST_CASE("a stopped job ends at once, whether its server hears of it or hangs") {
+  auto& server = fleet().server;
+  const auto admin = fleet().db("postgres");
+  const auto blocker = fleet().db("shop");
+  blocker.run("BEGIN; LOCK TABLE pg_catalog.pg_extension IN ACCESS EXCLUSIVE MODE");
+  const Pg pg;
+  testing::FakeContext context;
+  JobResult result;
+  std::thread job([&] { result = pg.run("PG::Extension", ListJob{in_database("shop"), "", 10}, context); });
+  const std::string waiting = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'muster' AND datname = 'shop'";
+  while (admin.run(waiting + " AND wait_event_type = 'Lock'").empty()) std::this_thread::yield();
+  server.pause();
+  context.stop();
+  job.join();
+  CHECK(std::get<Error>(result).code == Errc::kCancelled);
+  server.resume();
+  while (!admin.run(waiting).empty()) std::this_thread::yield();  // though the lock is still held
+}
+
 TEST_CASE("a job's deadline ends its statement") {
   const auto blocker = fleet().db("shop");
   blocker.run("BEGIN; LOCK TABLE pg_catalog.pg_extension IN ACCESS EXCLUSIVE MODE");
