@@ -1,9 +1,16 @@
 #include "connection.h"
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "worker_sdk/bus/nats_bus.h"
@@ -16,6 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr Millis kConnectTimeout{2000};  // to one server
+constexpr Millis kSilence{10'000};       // beyond that; a name may stand for several addresses
+constexpr int kMostAttempts = 64;        // under way, of this process
 constexpr Millis kRequestTimeout{10'000};
 constexpr Millis kLook{20};  // at cancellation and refusals, while an answer is awaited
 // The client drops a signature whose first byte is zero, one in 256: such a refusal says nothing of the credentials.
@@ -30,12 +39,12 @@ std::string text_of(natsStatus status) {
   return text;
 }
 
-Error refused(natsStatus status, const std::string& url) {
+Error refused(natsStatus status, const std::string& url, const std::string& text) {
   // What cannot be understood cannot be redacted either: it is not repeated.
   if (status == NATS_INVALID_ARG || status == NATS_ADDRESS_MISSING) {
     return invalid_request("config.url: expected nats://host:port or tls://host:port, several with commas");
   }
-  const std::string message = redact_url(url) + ": " + text_of(status);
+  const std::string message = redact_url(url) + ": " + text;
   switch (status) {
     case NATS_CONNECTION_AUTH_FAILED:
     case NATS_NOT_PERMITTED:
@@ -104,7 +113,7 @@ Result<OptionsPtr> make_options(const BusAccess& server, Millis left) {
   also(natsOptions_SetAllowReconnect(raw, false));
   also(natsOptions_SetSendAsap(raw, true));
   also(natsOptions_SetErrorHandler(raw, ignore_error, nullptr));
-  if (status != NATS_OK) return refused(status, server.url);
+  if (status != NATS_OK) return refused(status, server.url, text_of(status));
   if (auto set = set_login(raw, server); !set) return set.error();
   if (auto set = set_tls(raw, server, servers); !set) return set.error();
   return options;
@@ -114,22 +123,76 @@ Error cancelled() {
   return failure(Errc::kCancelled, "cancelled");
 }
 
+/// A try to connect.
+struct Attempt {
+  std::mutex mutex{};
+  std::condition_variable_any changed{};
+  bool ended = false;  // what follows is known
+  natsStatus status = NATS_OK;
+  std::string text{};
+  ConnectionPtr connection{};
+};
+
+void connect(Attempt& attempt, natsOptions* options) {
+  natsConnection* raw = nullptr;
+  const natsStatus status = natsConnection_Connect(&raw, options);
+  ConnectionPtr connection(raw);
+  std::string text = text_of(status);  // which is this thread's
+  const std::lock_guard lock(attempt.mutex);
+  attempt.status = status;
+  attempt.text = std::move(text);
+  attempt.connection = std::move(connection);
+  attempt.ended = true;
+  attempt.changed.notify_all();
+}
+
+/// Begins a try on a thread of its own, for the library waits without end for a server that falls silent in the
+/// handshake. Where too many of them wait the job does so itself: its worker knows what to do with it.
+std::shared_ptr<Attempt> begin_attempt(OptionsPtr options) {
+  static std::atomic<int> going = 0;
+  auto attempt = std::make_shared<Attempt>();
+  const std::shared_ptr<natsOptions> shared = std::move(options);
+  if (going.fetch_add(1) < kMostAttempts) {
+    try {
+      std::thread([attempt, shared] {
+        connect(*attempt, shared.get());
+        --going;
+      }).detach();
+      return attempt;
+    } catch (const std::system_error&) {  // no thread is left
+    }
+  }
+  --going;
+  connect(*attempt, shared.get());
+  return attempt;
+}
+
 }  // namespace
 
 Result<Connection> Connection::open(const BusAccess& server, JobContext& context) {
   const bool is_signed = !server.creds.empty() || !server.nkey_seed.empty();
+  const auto stop = context.stop_token();
   natsStatus status = NATS_OK;
+  std::string text;
   for (int i = 0; i < (is_signed ? kSignedTries : 1); ++i) {
-    if (context.stop_token().stop_requested()) return cancelled();
+    if (stop.stop_requested()) return cancelled();
     const auto left = std::chrono::duration_cast<Millis>(context.deadline() - Clock::now());
     auto options = make_options(server, left);
     if (!options) return options.error();
-    natsConnection* raw = nullptr;
-    status = natsConnection_Connect(&raw, options->get());
-    if (status == NATS_OK) return Connection(ConnectionPtr(raw), context);
+    const auto servers = static_cast<Millis::rep>(split_servers(server.url).size());
+    const auto until = std::min(context.deadline(), Clock::now() + servers * kConnectTimeout + kSilence);
+    const auto attempt = begin_attempt(std::move(*options));
+    std::unique_lock lock(attempt->mutex);
+    if (!attempt->changed.wait_until(lock, stop, until, [&] { return attempt->ended; })) {
+      if (stop.stop_requested()) return cancelled();
+      return unavailable(redact_url(server.url) + ": no end of the handshake in time");
+    }
+    status = attempt->status;
+    text = std::move(attempt->text);
+    if (status == NATS_OK) return Connection(std::move(attempt->connection), context);
     if (status != NATS_CONNECTION_AUTH_FAILED) break;
   }
-  return refused(status, server.url);
+  return refused(status, server.url, text);
 }
 
 Result<std::string> Connection::request(const std::string& subject, const std::string& body) {
