@@ -83,6 +83,10 @@ void Execution::start(const std::vector<OperationRow>& operations, TimePoint now
       count_ended(operation.step, state);
       if (state == State::kDone) release(operation.step);
     }
+    if (!operation.uncertain) continue;
+    Work ended(plan_.steps[operation.step], operation);
+    ended.set_order(ReplaceOrder::kAsType);  // the one that it had
+    if (ended.change() == Work::Change::kCreate) unsure_.emplace(ended.step.target, ended.step.type);
   }
   for (const auto& operation : operations) {  // all, before one of them fails: it blocks none that is under way
     if (operation.state == "running" && operation.step < states_.size()) states_[operation.step] = State::kRunning;

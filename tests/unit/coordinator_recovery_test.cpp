@@ -108,3 +108,28 @@ TEST_CASE_METHOD(RecoveryFixture, "a value that may not be the one that was made
   CHECK(result_of(ended, "a") == (same ? "done" : "failed NOT_STABILIZED"));
   if (!same) CHECK_THAT(message_of(ended, "a"), Contains("whether its write-only values are those that are declared"));
 }
+
+TEST_CASE_METHOD(RecoveryFixture, "what may have been made before a restart is looked at when its command ends") {
+  config.targets.front().discover = false;  // no run looks at it by itself
+  start_discovered();
+  worker().on_go = [this](const Job& job) -> Behaviour {
+    if (std::get<CreateJob>(job.operation).properties.json.find("\"c\"") != std::string::npos) {
+      return FakeWorker::Hold{};
+    }
+    static_cast<void>(system.change(job));
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  system.knows_keys = false;
+  worker().on_job = [](const Job& job) -> Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  const auto id = begin(stack({box("a"), box("c")}));
+  wait_until([&] { return result_of(api("command", {{"command", id}}), "a") == "failed INTERNAL_FAILURE"; });
+  worker().on_job = {};
+  restart();
+  worker().on_go = {};
+  CHECK(result_of(end_of(id), "c") == "done");
+  finish_runs();
+  CHECK(listed("NS::Box") == Strings{"made-1", "made-2"});
+}
