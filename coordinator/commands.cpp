@@ -280,9 +280,10 @@ Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint now) {
     return draft.stacks[draft.stack_of[at]].resources[*step.declared];
   });
   if (destroys) {
-    for (const auto& target : draft.targets) {
-      command.drop_targets.push_back(target.name);
-      if (!target.renamed_from.empty()) command.drop_targets.push_back(target.renamed_from);
+    for (const auto& target : draft.targets) {  // under the name that it has: who has the other one is another
+      const auto row = must(s_.store.target(target.name));
+      const bool renamed = target.renamed_from.empty() || (row && row->state != TargetState::kRemoved);
+      command.drop_targets.push_back(renamed ? target.name : target.renamed_from);
     }
   }
   command.behind = overtaken(draft, stacks, command);

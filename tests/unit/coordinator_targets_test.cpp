@@ -364,6 +364,14 @@ TEST_CASE_METHOD(TargetsFixture, "a target of a file that has another name keeps
     CHECK(count() == made - 1);
     CHECK(store->target("newer").value()->state == TargetState::kRemoved);
   }
+  SECTION("and leaves the next one of the old name, when it is destroyed") {
+    auto next = stack({});
+    next["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}}});
+    REQUIRE(apply(next)["state"] == "complete");
+    request["mode"] = "destroy";
+    REQUIRE(apply(request)["state"] == "complete");
+    CHECK(target_state() == "there");
+  }
   SECTION("not the name of one that the configuration has") {
     request["targets"][0]["name"] = "newest";
     request["targets"][0]["renamed_from"] = "t";
