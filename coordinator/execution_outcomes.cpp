@@ -329,6 +329,10 @@ void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
     if (!search.listed && !search.tokens.insert(search.page_token).second) {
       return fail(work, {Errc::kContract, "the plugin gave the same page token twice", {}, 0});
     }
+    search.barren_pages = page->items.empty() ? search.barren_pages + 1 : 0;
+    if (!search.listed && search.barren_pages >= kMaxBarrenPages) {
+      return fail(work, {Errc::kContract, "1000 pages in a row brought no id", {}, 0});
+    }
   } else if (const auto* read = std::get_if<ReadResult>(&result); read != nullptr && reads) {
     const auto asked = first_candidates(work);
     if (read->items.size() != asked.size()) {
@@ -347,7 +351,10 @@ void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
   } else {
     return fail(work, {Errc::kContract, "the plugin answered with something else than it was asked for", {}, 0});
   }
-  if (!search.candidates.empty() || !search.listed) return go_on(work, Phase::kFinding, now);
+  if (!search.candidates.empty() || !search.listed) {
+    if (now >= work.deadline) return fail(work, {Errc::kTimeout, "it is looked for still after an hour", {}, 0});
+    return go_on(work, Phase::kFinding, now);
+  }
   if (search.hidden) {
     const Error hidden = *search.hidden;
     search = {};

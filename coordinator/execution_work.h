@@ -114,6 +114,7 @@ struct Execution::Work {
     std::string page_token;                 // where the listing stands
     std::set<std::string> tokens{};         // that it has given
     bool listed = false;                    // it has come to its end
+    int barren_pages = 0;                   // in a row, that brought no id
     std::vector<std::string> candidates{};  // ids that it gave without properties
     std::optional<Error> hidden{};          // why something could not be seen for the time being
   } search;

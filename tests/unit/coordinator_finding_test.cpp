@@ -106,6 +106,14 @@ TEST_CASE_METHOD(FindingFixture, "a search that a plugin leads astray ends") {
       return JobResult(ListResult{{}, "again", {}, 0});
     };
   }
+  int pages = 0;
+  SECTION("by pages without end that bring nothing") {
+    message = "1000 pages in a row brought no id";
+    astray = [&pages](const Job& job) -> FakeWorker::Behaviour {
+      if (!std::holds_alternative<ListJob>(job.operation)) return {};
+      return JobResult(ListResult{{}, ++pages < 5000 ? "after-" + std::to_string(pages) : "", {}, 0});
+    };
+  }
   SECTION("by another answer than was asked for") {
     message = "something else than it was asked for";
     astray = [](const Job& job) -> FakeWorker::Behaviour {
@@ -125,6 +133,21 @@ TEST_CASE_METHOD(FindingFixture, "a search that a plugin leads astray ends") {
   const auto failed = apply(stack({box("a")}));
   CHECK(result_of(failed, "a") == "failed CONTRACT");
   CHECK_THAT(message_of(failed, "a"), Catch::Contains(message));
+}
+
+TEST_CASE_METHOD(FindingFixture, "a search takes no longer than a step may") {
+  start_with(3);
+  int pages = 0;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation) || job.priority != Priority::kCommand) return {};
+    clock.advance(Millis(60'000));
+    const Item same{"other-0", {}, R"({"name":"other-0"})"};
+    return JobResult(ListResult{{same}, ++pages < 500 ? "after-" + std::to_string(pages) : "", {}, 0});
+  };
+  const auto failed = apply(stack({box("a")}));
+  CHECK(result_of(failed, "a") == "failed TIMEOUT");
+  CHECK_THAT(message_of(failed, "a"), Catch::Contains("whether it was applied is not known"));
+  CHECK(pages < 100);
 }
 
 TEST_CASE_METHOD(FindingFixture, "what cannot be seen for the time being may be what is looked for") {
