@@ -27,6 +27,16 @@ TEST_CASE("a discovered server is addressed with the configured login") {
   CHECK(with_credentials_of("nats://a:1", "nats://b:2") == "nats://b:2");
 }
 
+TEST_CASE("a server has the port that its URL names, or the usual one") {
+  CHECK(port_of("nats://u:p@host:1234") == 1234);
+  CHECK(port_of("host:1234/") == 1234);
+  CHECK(port_of("tls://[::1]:1234") == 1234);
+  for (const char* usual : {"nats://host", "host", "nats://u:1@host", "[::1]", "tls://[fe80::1]/"}) {
+    CHECK(port_of(usual) == 4222);
+  }
+  for (const char* none : {"host:", "host:x", "host:65536"}) CHECK(port_of(none) == 0);
+}
+
 TEST_CASE("an NKey seed gives its public key") {
   // The pair that the NATS documentation shows.
   constexpr std::string_view kSeed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";

@@ -4,16 +4,20 @@
 
 #include <algorithm>
 
+#include "worker_sdk/bus/nats_url.h"
+
 namespace muster {
 namespace {
 
 constexpr std::chrono::seconds kGrace{1};
+constexpr Millis kBreakEvery{20};  // the library goes on to the next server
 
 }  // namespace
 
 ConnectAttempt::ConnectAttempt(NatsOptions options, std::vector<std::string> servers,
                                std::shared_ptr<LinkContext> context)
     : context_(std::move(context)), deadline_(std::chrono::steady_clock::now() + options.connect_timeout + kGrace) {
+  for (const std::string& server : servers) ports_.push_back(port_of(server));
   thread_ = std::thread([this, options = std::move(options), servers = std::move(servers)] {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);  // but for the call that may hang
     run(options, servers);
@@ -21,7 +25,12 @@ ConnectAttempt::ConnectAttempt(NatsOptions options, std::vector<std::string> ser
 }
 
 ConnectAttempt::~ConnectAttempt() {
-  if (!wait(std::min(deadline_, std::chrono::steady_clock::now() + kGrace))) pthread_cancel(thread_.native_handle());
+  bool ended = wait(std::min(deadline_, std::chrono::steady_clock::now() + kGrace));
+  for (const auto until = std::chrono::steady_clock::now() + kGrace; !ended && std::chrono::steady_clock::now() < until;
+       ended = wait(std::chrono::steady_clock::now() + kBreakEvery)) {
+    before_.shut_down_later_ones(ports_);
+  }
+  if (!ended) pthread_cancel(thread_.native_handle());
   thread_.join();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "worker_sdk/bus/nats_link.h"
+#include "worker_sdk/bus/open_sockets.h"
 
 namespace muster {
 
@@ -17,7 +19,8 @@ namespace muster {
 class ConnectAttempt {
  public:
   ConnectAttempt(NatsOptions options, std::vector<std::string> servers, std::shared_ptr<LinkContext> context);
-  /// Waits for the attempt, a second at most; then it is cancelled, and what the library holds for it is lost.
+  /// Waits for the attempt, a second at most. Then its connection is broken off; where that does not end it in another
+  /// second its thread is cancelled, and what the library holds for it is lost.
   ~ConnectAttempt();
   ConnectAttempt(const ConnectAttempt&) = delete;
   ConnectAttempt& operator=(const ConnectAttempt&) = delete;
@@ -35,6 +38,8 @@ class ConnectAttempt {
 
   std::shared_ptr<LinkContext> context_;
   TimePoint deadline_;
+  std::vector<std::uint16_t> ports_;  // of the servers
+  OpenSockets before_;
   std::mutex mutex_;
   std::condition_variable ended_;
   std::optional<Result<std::unique_ptr<NatsLink>>> outcome_;

@@ -1,6 +1,7 @@
 #include "worker_sdk/bus/nats_url.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "worker_sdk/bus/nats_bus.h"
 
@@ -8,6 +9,7 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kTlsScheme = "tls://";
+constexpr std::uint16_t kUsualPort = 4222;
 
 /// Parts of scheme://userinfo@address; scheme and userinfo keep their separators, so that joined they are the whole.
 struct UrlParts {
@@ -47,6 +49,17 @@ std::string with_credentials_of(std::string_view configured, std::string_view di
   std::string url(own.scheme);
   url.append(own.userinfo).append(parts_of(discovered).address);
   return url;
+}
+
+std::uint16_t port_of(std::string_view server) {
+  std::string_view address = parts_of(server).address;
+  address.remove_prefix(std::min(address.size(), address.find(']') + 1));  // the colons of [::1] are no port's
+  const auto colon = address.find(':');
+  if (colon == std::string_view::npos) return kUsualPort;
+  address.remove_prefix(colon + 1);
+  std::uint16_t port = 0;
+  std::from_chars(address.data(), address.data() + address.size(), port);
+  return port;
 }
 
 bool wants_tls(const std::vector<std::string>& servers) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,9 @@ std::vector<std::string> split_servers(std::string_view url);
 
 /// Address of a server that another one told of, with scheme and credentials of `configured`.
 std::string with_credentials_of(std::string_view configured, std::string_view discovered);
+
+/// The port that a server's URL names, or the usual one. 0: what stands there is none.
+std::uint16_t port_of(std::string_view server);
 
 /// Whether one of the servers asks for TLS by its scheme.
 bool wants_tls(const std::vector<std::string>& servers);

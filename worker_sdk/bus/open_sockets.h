@@ -1,0 +1,23 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace muster {
+
+/// The sockets that this process has open.
+class OpenSockets {
+ public:
+  OpenSockets();
+  /// Ends the connections to `ports`, of whatever address, that have been made since. Their descriptors stay with who
+  /// has them, and who waits at one is woken.
+  void shut_down_later_ones(const std::vector<std::uint16_t>& ports) const;
+
+ private:
+  std::set<ino_t> known_;
+};
+
+}  // namespace muster
