@@ -78,7 +78,13 @@ void Run::begin_targets(TimePoint now, const IsTaken& is_taken) {
   }
 }
 
+void Run::look_up(TargetRun& target) {
+  auto row = must(s_.store.target(target.target.name));
+  if (row && row->id == target.target.id) target.target = std::move(*row);
+}
+
 void Run::begin_target(TargetRun& target, TimePoint now) {
+  look_up(target);
   if (target.target.state == TargetState::kChanged) {
     skip_target(
         target, "TARGET_CHANGED",

@@ -94,6 +94,8 @@ class Run {
   struct TargetRun;
   struct Pending;  // what a submitted job is for
 
+  /// Takes what the store has of a target whose turn has come: others may have written it since the run began.
+  void look_up(TargetRun& target);
   void begin_target(TargetRun& target, TimePoint now);
   /// A few inspections at once for each slot.
   void begin_targets(TimePoint now, const IsTaken& is_taken);

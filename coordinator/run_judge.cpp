@@ -435,6 +435,7 @@ void Run::abort(std::string_view code, const std::string& why, Effects& effects)
   aborted_ = true;
   for (auto& target : targets_) {
     if (target->phase == TargetRun::Phase::kDone) continue;
+    if (target->phase == TargetRun::Phase::kWaiting) look_up(*target);
     if (target->phase != TargetRun::Phase::kScanning) {
       skip_target(*target, code, why);
       continue;
