@@ -183,6 +183,17 @@ bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
 
 void Discovery::rename_target(const std::string& was, const std::string& is) {
   must(s_.store.rename_target(was, is));
+  for (auto& run : must(s_.store.unfinished_runs())) {
+    auto scope = RunScope::parse(run.scope);
+    scope.rename_target(was, is);
+    run.scope = scope.json();
+    must(s_.store.put_run(run));
+  }
+  for (auto& each : queued_) {
+    each.scope.rename_target(was, is);
+    each.row.scope = each.scope.json();
+  }
+  for (const auto& each : active_) each.run->rename_target(was, is);
   for (auto& command : must(s_.store.unfinished_commands())) {
     auto plan = CommandPlan::parse(command.plan);
     if (!plan) continue;

@@ -64,6 +64,8 @@ class Run {
   void advance(TimePoint now, const IsTaken& is_taken);
   /// The target is another one from now on, or none: nothing more is taken of what was asked for here.
   void outdate(const TargetId& target);
+  /// What it tells of that target, and has looked at after it, goes by its new name.
+  void rename_target(const std::string& was, const std::string& is);
   /// Ends what is open of such targets.
   void give_up_outdated(Effects& effects);
   /// Gives up: what is open ends as incomplete, with this problem.

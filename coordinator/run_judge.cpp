@@ -414,6 +414,18 @@ void Run::outdate(const TargetId& id) {
   }
 }
 
+void Run::rename_target(const std::string& was, const std::string& is) {
+  scope_.rename_target(was, is);
+  row_.scope = scope_.json();
+  for (auto& target : targets_) {
+    if (target->target.name == was) target->target.name = is;
+  }
+  for (auto& problem : problems_) {
+    if (problem.target == was) problem.target = is;
+  }
+  for (auto& part : follow_up_) std::ranges::replace(part.targets, was, is);
+}
+
 void Run::give_up_outdated(Effects& effects) {
   for (auto& target : targets_) {
     if (!target->outdated || target->phase == TargetRun::Phase::kDone) continue;

@@ -42,6 +42,10 @@ void RunScope::add(const RunScope& other) {
   for (const auto& part : other.parts_) add(part);
 }
 
+void RunScope::rename_target(const std::string& was, const std::string& is) {
+  for (auto& part : parts_) std::ranges::replace(part.targets, was, is);
+}
+
 std::optional<RunScope::TargetScope> RunScope::of(const TargetRow& target) const {
   std::optional<TargetScope> found;
   bool all_types = false, all_stacks = false;

@@ -28,6 +28,8 @@ class RunScope {
  public:
   void add(ScopePart part);
   void add(const RunScope& other);
+  /// What was asked for of a target is asked for under its new name.
+  void rename_target(const std::string& was, const std::string& is);
 
   struct TargetScope {
     Look look = Look::kReread;

@@ -1,6 +1,7 @@
 // What a run knows of a target that it has not begun with is as the store has it by then.
-#include <catch2/catch.hpp>
+#include <algorithm>
 
+#include "support/commands_fixture.h"
 #include "support/runs_fixture.h"
 
 using namespace muster;
@@ -96,4 +97,61 @@ TEST_CASE_METHOD(KnownTargets, "that a target is another is told once, however m
   CHECK(run(all)["state"] == "partial");
   CHECK(target("u").state == TargetState::kChanged);
   CHECK(events("target.changed").size() == 1);
+}
+
+namespace {
+
+/// A target of a file that gets another name while a run looks at it, and another one waits for that.
+struct RenamedTarget : CommandsFixture {
+  RenamedTarget() {
+    system.add("NS::Box", {.id = "wild", .properties = R"({"name":"wild"})"});
+    start_discovered();
+    auto made = box("a");
+    made["target"] = "new";
+    request = {{"stacks", {{{"stack", "shop"}, {"resources", {made}}}}}, {"mode", "reconcile"}};
+    request["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}, {"discover", GENERATE(true, false)}}});
+    REQUIRE(apply(request)["state"] == "complete");
+    finish_runs();
+    worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+      if (job.target.name == "new" && std::holds_alternative<ListJob>(job.operation)) return FakeWorker::Hold{};
+      return {};
+    };
+    first = api("discover", {{"targets", {"new"}}})["run"];
+    advance(Millis(200));
+    next = api("discover", {{"targets", {"new"}}})["run"];
+    REQUIRE(next != first);
+    request["targets"][0]["name"] = "newer";
+    request["targets"][0]["renamed_from"] = "new";
+    request["stacks"][0]["resources"][0]["target"] = "newer";
+    REQUIRE(apply(request)["state"] == "complete");
+    worker().on_job = {};
+  }
+  Json run(const Json& id) { return api("run", {{"run", id}}); }
+
+  Json request, first, next;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(RenamedTarget, "a run that was asked for looks at the target under the name that it has got since") {
+  SECTION("the run before it ends") {
+    worker().release();
+  }
+  SECTION("the coordinator dies meanwhile") {
+    restart();
+  }
+  finish_runs();
+  CHECK(run(next)["state"].is_string());
+  const auto looked = worker().asked<ListJob>();
+  CHECK(std::ranges::any_of(looked, [](const Job& job) { return job.target.name == "newer"; }));
+}
+
+TEST_CASE_METHOD(RenamedTarget, "a run tells of a target by the name that it has got meanwhile") {
+  events();
+  system.thing("NS::Box", "wild").properties = R"({"name":"wild","size":2})";
+  worker().release();
+  finish_runs();
+  CHECK(scan_of(run(next), "NS::Box", "newer")["complete"] == true);
+  CHECK(scan_of(run(first), "NS::Box", "newer")["complete"] == true);
+  for (const auto& event : events("resource.changed")) CHECK(event["data"]["target"] != "new");
 }
