@@ -367,7 +367,7 @@ bool Run::reread_more(TargetRun& target, Scan& scan, TimePoint now) {
   for (; scan.next_known < known.size() && scan.to_read.size() < batch; ++scan.next_known) {
     const auto& entry = known[scan.next_known];
     if (target.left.contains(entry.row) || (target.only && !target.only->contains(entry.row))) continue;
-    if (const auto record = must(s_.store.one(entry.row))) {
+    if (const auto record = must(s_.store.one(entry.row)); record && is_listed(record->state)) {
       scan.to_read.push_back({.native_id = std::string(record->native_id), .parent = entry.parent});
     }
   }

@@ -43,10 +43,6 @@ bool is_gone(const ReadItem& answer) {
   return error != nullptr && error->code == Errc::kNotFound;
 }
 
-bool is_listed(ResourceState state) {
-  return state != ResourceState::kVanished && state != ResourceState::kFiltered;
-}
-
 }  // namespace
 
 void Run::settle(TargetRun& target, Scan& scan) {

@@ -405,6 +405,10 @@ void Run::observe_unknown(TargetRun& target, Scan& scan, const Item& item, RowId
     observe_new(target, scan, item, parent, text, content);
     return;
   }
+  if (target.rereads) {  // which asks for no old ids: a command has deleted it since, or has given it another id
+    list_again(target);
+    return;
+  }
   Deferred renamed{{item.native_id, item.uid, JsonText(text)}, parent, position_, filtered};
   if (scan.successors.holds(old->row)) {
     std::ranges::move(scan.successors.take(old->row), std::back_inserter(scan.released));

@@ -6,6 +6,11 @@
 
 namespace muster {
 
+/// Whether a row of that state is in the list that users see.
+inline bool is_listed(ResourceState state) {
+  return state != ResourceState::kVanished && state != ResourceState::kFiltered;
+}
+
 /// One target in a run. Shared by the files that implement Run.
 struct Run::TargetRun {
   enum class Phase : std::uint8_t { kWaiting, kInspecting, kScanning, kDone };

@@ -458,3 +458,89 @@ TEST_CASE_METHOD(RereadsFixture, "what was filtered is read again in its turn, a
   }
   CHECK(listed("NS::Box").size() == before + 64);
 }
+
+namespace {
+
+/// A box that is managed is deleted by a command while it is read again; its system shows it for a while after that.
+struct DeletedMeanwhile : CommandsFixture {
+  DeletedMeanwhile() {
+    config.discovery_interval = Millis(0);
+    config.drift_interval = Millis(60'000);
+  }
+  void delete_it() {
+    CHECK(apply(stack({}))["state"] == "complete");
+    REQUIRE(state_of("NS::Box", "made-1") == "vanished");
+    advance(Millis(500));
+    events();
+  }
+  static bool rereads(const Job& job) {
+    return job.priority == Priority::kDrift && std::holds_alternative<ReadJob>(job.operation);
+  }
+  static bool asks_for(const Job& job, const std::string& id) {
+    return std::ranges::count(std::get<ReadJob>(job.operation).native_ids, id) > 0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(DeletedMeanwhile, "a drift run ends though what has just been deleted is shown to it still") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  const Item shown{"made-1", "uid-made-1", row("NS::Box", "made-1").properties.data()};
+  int asked = 0;
+  worker().on_job = [&](const Job& job) -> test::FakeWorker::Behaviour {
+    if (!rereads(job) || !asks_for(job, "made-1")) return {};
+    switch (++asked) {
+      case 1:
+        return test::FakeWorker::Silent{};  // the job was asked for before the deletion
+      case 2:
+        return JobResult(ReadResult{{Error{Errc::kNetwork, "no route", {}, 0}}});
+      default:
+        return JobResult(ReadResult{{shown}});
+    }
+  };
+  wait_until([&] { return asked == 1; });
+  const auto run = last_report()["run"];
+  delete_it();
+  advance(Millis(5000));
+  worker().on_job = {};
+  finish_runs();
+  CHECK(api("run", {{"run", run}})["state"] == "complete");
+  CHECK(state_of("NS::Box", "made-1") == "vanished");
+}
+
+TEST_CASE_METHOD(DeletedMeanwhile, "what a command has deleted before its turn came is not read again") {
+  for (auto& type : manifest.types) type.read_batch = 1;
+  system.next_id = 5;  // whose turn comes late
+  for (int i = 0; i < 40; ++i) system.add("NS::Box", {.id = "wild-" + std::to_string(i)});
+  add_worker().announcement.slots = 1;
+  workers[0]->announce();
+  start();
+  finish_runs();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  const Item shown{"made-5", "", row("NS::Box", "made-5").properties.data()};
+  int asked = 0;
+  bool holds = true;
+  worker().on_job = [&](const Job& job) -> test::FakeWorker::Behaviour {
+    if (!rereads(job)) return {};
+    ++asked;
+    if (asks_for(job, "made-5")) return JobResult(ReadResult{{shown}});
+    return holds ? test::FakeWorker::Behaviour(test::FakeWorker::Hold{}) : test::FakeWorker::Behaviour();
+  };
+  wait_until([&] { return asked == 1; });
+  const auto command = begin(stack({}));
+  for (int i = 0; i < 8; ++i) {
+    worker().release();
+    advance(Millis(100));
+  }
+  end_of(command);
+  advance(Millis(500));
+  events();
+  holds = false;
+  worker().release();
+  finish_runs();
+  CHECK(asked == 40);
+  CHECK(resource_events().empty());
+  CHECK(last_report()["trigger"] == "drift");
+  CHECK(state_of("NS::Box", "made-5") == "vanished");
+}
