@@ -44,7 +44,7 @@ int export_resources(Client& client, Screen& screen, const ResourcesOptions& opt
     }
     while (!name.empty() && name.back() == '-') name.pop_back();
     name = name.substr(0, 56);
-    if (name.empty() || name.front() == '-') name = "r" + name;
+    if (name.empty() || name.front() == '-' || name.front() == '_') name = "r" + name;
     auto unique = name;
     for (int i = 2; !names.insert(unique).second; ++i) unique = name + "-" + std::to_string(i);
     Json resource{{"name", unique}, {"type", item.at("type")}, {"target", item.at("target")}};

@@ -7,6 +7,7 @@
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/saved_plan.h"
 #include "coordinator/cli/verbs.h"
+#include "coordinator/declaration_reader.h"
 #include "support/scratch.h"
 #include "unit/cli_screen.h"
 
@@ -342,4 +343,19 @@ TEST_CASE("what a stack is to forget is said, shown and asked for") {
     CHECK_THAT(test.err.str(), Contains("a command of stack shop is under way"));
     CHECK(client.requests.at(0).body["names"] == Json::array());
   }
+}
+
+TEST_CASE("what is exported is a declaration, whatever its labels are") {
+  FakeClient client;
+  TestScreen test;
+  Json items = Json::array();
+  for (const auto* label : {"_migrations", "_", "__", "-x", ".", "", "_migrations", "m igrations"}) {
+    items.push_back({{"label", label}, {"type", "PG::Table"}, {"target", "main"}, {"properties", Json::object()}});
+  }
+  client.answer("export", Json{{"items", items}, {"next", nullptr}}.dump());
+  CHECK(export_resources(client, test.screen, {}, "exported") == 0);
+  const auto read = read_declarations({{"exported.yaml", test.out.str()}}, {});
+  CHECK(read.mistakes.empty());
+  REQUIRE(read.stacks.size() == 1);
+  CHECK(read.stacks[0].resources.size() == 8);
 }
