@@ -157,18 +157,67 @@ namespace muster {
 namespace {
 
 /// What only the system sets cannot be asked of a declaration.
-void drop_read_only(Json& schema) {
-  if (!schema.is_object() || !schema.contains("properties") || !schema["properties"].is_object()) return;
-  for (auto& [name, property] : schema["properties"].items()) {
-    if (property.is_object() && property.value("readOnly", Json()) == true && schema.contains("required") &&
-        schema["required"].is_array()) {
-      auto& required = schema["required"];
-      required.erase(std::remove(required.begin(), required.end(), Json(name)), required.end());
+class ReadOnly {
+ public:
+  explicit ReadOnly(const Json& root) : root_(root) {}
+
+  /// Takes it out of what the schema requires, wherever that stands. `schema` has what the root has.
+  void drop(Json& schema) {
+    constexpr std::array kNamed{"properties", "patternProperties", "dependencies", "$defs", "definitions"};
+    constexpr std::array kInner{
+        "items", "additionalItems", "additionalProperties", "contains", "allOf", "anyOf", "oneOf", "not", "if", "then",
+        "else"};
+    if (schema.is_array()) {
+      for (auto& each : schema) drop(each);
     }
-    drop_read_only(property);
+    if (!schema.is_object()) return;
+    drop_required(schema);
+    for (const char* keyword : kNamed) {
+      const auto found = schema.find(keyword);
+      if (found == schema.end() || !found->is_object()) continue;
+      for (auto& each : *found) {
+        if (each.is_object()) drop(each);
+      }
+    }
+    for (const char* keyword : kInner) {
+      if (const auto found = schema.find(keyword); found != schema.end()) drop(*found);
+    }
   }
-  if (schema.contains("required") && schema["required"].empty()) schema.erase("required");
-}
+
+ private:
+  void drop_required(Json& schema) {
+    const auto properties = schema.find("properties"), required = schema.find("required");
+    if (properties == schema.end() || !properties->is_object()) return;
+    if (required == schema.end() || !required->is_array()) return;
+    const auto is_set = [&](const Json& name) {
+      const auto* const text = name.get_ptr<const std::string*>();
+      const auto found = text == nullptr ? properties->end() : properties->find(*text);
+      return found != properties->end() && marked(*found);
+    };
+    required->erase(std::remove_if(required->begin(), required->end(), is_set), required->end());
+    if (required->empty()) schema.erase(required);
+  }
+
+  /// Whether a schema, or another that holds as well, says so. None leads back to itself.
+  bool marked(const Json& schema) {
+    if (!schema.is_object()) return false;
+    if (schema.value("readOnly", Json()) == true) return true;
+    const auto ref = schema.find("$ref"), all = schema.find("allOf");
+    if (ref != schema.end() && refers_to_marked(*ref)) return true;
+    return all != schema.end() && all->is_array() &&
+           std::ranges::any_of(*all, [&](const Json& each) { return marked(each); });
+  }
+
+  bool refers_to_marked(const Json& ref) {
+    const auto* const meant = meant_by(root_, ref);
+    if (meant == nullptr) return false;
+    if (const auto known = known_.find(meant); known != known_.end()) return known->second;
+    return known_[meant] = marked(*meant);
+  }
+
+  const Json& root_;
+  std::unordered_map<const Json*, bool> known_;  // of what is referred to
+};
 
 bool repeats(std::string_view description) {
   return description.starts_with("Failed to validate against schema") ||
@@ -207,7 +256,7 @@ Result<SchemaCheck> SchemaCheck::compile(const JsonText& text) {
   auto schema = Json::parse(text, nullptr, false);
   if (!schema.is_object()) return Error{Errc::kMalformed, "the schema is no JSON object", {}, 0};
   if (auto why = why_not_followed(schema)) return Error{Errc::kMalformed, std::move(*why), {}, 0};
-  drop_read_only(schema);
+  ReadOnly(Json(schema)).drop(schema);
   try {
     auto compiled = std::make_unique<Compiled>();
     valijson::SchemaParser parser;

@@ -260,3 +260,21 @@ TEST_CASE("what a schema says again and again of the same is read once for each 
   CHECK_THAT(refusal(Json{{"properties", {{std::string(400'000, 'a'), {{"allOf", wide}}}}}}.dump()),
              Contains("too large"));
 }
+
+TEST_CASE("what only the system sets is asked of no declaration, wherever the schema says so") {
+  const std::string element = R"({"type":"object","required":["name","oid"],"properties":{"name":{"type":"string"},
+      "oid":{"type":"integer","readOnly":true}}})";
+  const Json document{{"it", {{"name", "a"}}}};
+  CHECK(faults_of(R"({"properties":{"it":)" + element + "}}", document) == 0);
+  CHECK(faults_of(R"({"properties":{"it":{"$ref":"#/$defs/it"}},"$defs":{"it":)" + element + "}}", document) == 0);
+  CHECK(faults_of(R"({"properties":{"it":{"allOf":[)" + element + "]}}}", document) == 0);
+  CHECK(faults_of(R"({"additionalProperties":)" + element + "}", document) == 0);
+  const std::string list = R"({"properties":{"list":{"type":"array","items":)" + element + "}}}";
+  CHECK(faults_of(list, {{"list", {{{"name", "a"}}}}}) == 0);
+  CHECK(faults_of(list, {{"list", {{{"oid", 1}}}}}) > 0);
+  const std::string referred = R"({"required":["id","other"],"properties":{"id":{"$ref":"#/$defs/id"},
+      "other":{"allOf":[{"$ref":"#/$defs/id"}]}},"$defs":{"id":{"type":"string","readOnly":true}}})";
+  CHECK(faults_of(referred, Json::object()) == 0);
+  CHECK(faults_of(R"({"properties":{"it":{"const":)" + element + "}}}", {{"it", Json::parse(element)}}) == 0);
+  CHECK(faults_of(R"({"required":["properties"],"properties":{"properties":{"type":"string"}}})", Json::object()) > 0);
+}
