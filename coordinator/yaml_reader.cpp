@@ -50,6 +50,7 @@ std::optional<nlohmann::json> typed_scalar(const YamlNode& node) {
   const std::string& text = node.text;
   if (!node.plain) return text;
   if (const auto boolean = as_bool(node)) return *boolean;
+  if (is_null_word(text)) return nlohmann::json();  // a variable's value: others are no scalars
   if (text.empty() || std::string_view("+-.0123456789").find(text.front()) == std::string_view::npos) return text;
   if (re2::RE2::FullMatch(text, kDecimal)) {
     return whole_number(std::string_view(text).substr(text.front() == '+' ? 1 : 0), 10);

@@ -200,7 +200,7 @@ class TreeBuilder {
     made.text.assign(reinterpret_cast<const char*>(data.value), data.length);
     made.plain = tag.empty() && data.style == YAML_PLAIN_SCALAR_STYLE;
     const auto& text = made.text;
-    if (made.plain && (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL")) {
+    if (made.plain && (text.empty() || is_null_word(text))) {
       made.kind = YamlNode::Kind::kNull;
       made.text.clear();
     }
@@ -332,6 +332,10 @@ bool has_pairs(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_null_word(std::string_view text) {
+  return text == "~" || text == "null" || text == "Null" || text == "NULL";
+}
 
 std::variant<YamlNode, YamlError> parse_yaml(std::string_view text) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors put it before the text

@@ -28,6 +28,9 @@ struct YamlError {
 inline constexpr std::size_t kMaxYamlBytes = 128U << 20;
 inline constexpr std::size_t kMaxYamlNodes = 8'000'000;  // what aliases repeat counts again
 
+/// Whether a scalar that is typed by its look is null.
+bool is_null_word(std::string_view text);
+
 /// Parses one document of YAML or JSON; an empty text is a null node. Aliases become copies of what they name.
 /// errors   syntax, text that is not UTF-8, a second document, tags other than !!str, the limits above
 std::variant<YamlNode, YamlError> parse_yaml(std::string_view text);

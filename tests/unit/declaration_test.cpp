@@ -63,11 +63,16 @@ TEST_CASE("a variable that is not quoted is what its value would be in its place
   const auto result = read(
       "stack: s\nresources:\n- name: a\n  type: PG::Role\n  target: main\n  properties:\n"
       "    limit: ${var:N}\n    login: ${var:L:-true}\n    quoted: \"${var:N}\"\n"
-      "    name: ${var:P}-${var:N}\n    more: ${var:P}\n",
+      "    name: ${var:P}-${var:N}\n    more: ${var:P}\n    none: ${var:O:-~}\n    word: \"${var:O:-null}\"\n",
       {{"N", "5"}, {"P", "${env:X}: [a]"}});
   REQUIRE(texts(result).empty());
-  CHECK(Json::parse(result.stacks[0].resources[0].properties) ==
-        Json{{"limit", 5}, {"login", true}, {"quoted", "5"}, {"name", "${env:X}: [a]-5"}, {"more", "${env:X}: [a]"}});
+  CHECK(Json::parse(result.stacks[0].resources[0].properties) == Json{{"limit", 5},
+                                                                      {"login", true},
+                                                                      {"quoted", "5"},
+                                                                      {"name", "${env:X}: [a]-5"},
+                                                                      {"more", "${env:X}: [a]"},
+                                                                      {"none", nullptr},
+                                                                      {"word", "null"}});
   const std::string one = "stack: s\nresources:\n- name: a\n  type: PG::Role\n  target: main\n  properties:\n    x: ";
   CHECK(has(texts(read(one + "${var:N}", {{"N", "1e999"}})), "shop.yaml:7:", "out of range"));
 }
