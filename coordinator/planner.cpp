@@ -234,9 +234,26 @@ class Planner {
       mistake(resource.name, resource.type + " cannot be created: it can only be looked at");
     }
     if (node.says_so) return;  // it was applied like this
+    check_id(node);
     check_declared(resource, *rules, [&](std::string message, std::string pointer) {
       mistake(resource.name, std::move(message), std::move(pointer));
     });
+  }
+
+  /// Who names the id of an object wants that one: that the stack has another under this name is no answer, and to
+  /// delete the one that is meant, as what no name stands for any more, would be the worst.
+  void check_id(const Node& node) {
+    const auto& resource = *node.resource;
+    const auto* const known = node.known;
+    if (known == nullptr || known->state == ResourceState::kMissing) return;
+    if (resource.native_id.empty() || resource.native_id == known->native_id) return;
+    const auto other = view_.find(resource.target, resource.type, resource.native_id);
+    if (!other || other->state == ResourceState::kMissing) return;
+    // What it has taken the place of goes in any case.
+    if (other->stack == declaration_.stack && declared_name(other->name) == resource.name) return;
+    mistake(resource.name, "is " + known->native_id + " on " + resource.target + ", and not " + other->native_id +
+                               ", which is there as well: give that another name, or forget " + resource.name +
+                               " first");
   }
 
   /// nullptr: nobody serves the type.

@@ -251,3 +251,41 @@ TEST_CASE("where the schema of a type cannot be used, what is planned is told as
   REQUIRE(result.unchecked.size() == 1);
   CHECK_THAT(result.unchecked[0].message, Contains("the schema of PG::Role cannot be used"));
 }
+
+TEST_CASE("an id of another object than the one that has the name is a mistake") {
+  World world;
+  world.add_type("PG::Plain", R"({"type":"object"})");
+  const auto plain = [](const std::string& name, const std::string& id) {
+    auto r = role(name, {{"size", 1}});
+    r.type = "PG::Plain";
+    r.native_id = id;
+    return r;
+  };
+  world.manage(world.add("PG::Plain", "plain-1", {{"name", "a"}, {"size", 1}}), plain("a", "plain-1"));
+  auto& other = world.add("PG::Plain", "plain-2", {{"name", "a"}, {"size", 1}});
+  const auto planned = [&] { return make_plan({"shop", {plain("a", "plain-2")}}, ApplyMode::kReconcile, world); };
+  const Strings said{
+      "a: is plain-1 on main, and not plain-2, which is there as well: give that another name, or "
+      "forget a first"};
+  SECTION("also where the other would be deleted, being named no more") {
+    if (GENERATE(true, false)) world.manage(other, plain("b", "plain-2"));
+    CHECK(messages(planned()) == said);
+  }
+  SECTION("unless it is what the one has taken the place of") {
+    world.manage(other, plain("a (replaced)", "plain-2"));
+    CHECK(messages(planned()).empty());
+    CHECK(actions(planned().plan) == Strings{"unchanged a", "delete a (replaced)"});
+  }
+  SECTION("unless one of them is gone") {
+    if (GENERATE(true, false)) {
+      world.rows[0].state = ResourceState::kMissing;
+    } else {
+      world.manage(other, plain("b", "plain-2"), "store").state = ResourceState::kMissing;
+    }
+    CHECK(messages(planned()).empty());
+  }
+  SECTION("unless it was applied like that") {
+    world.manage(world.rows[0], plain("a", "plain-2"));
+    CHECK(messages(planned()).empty());
+  }
+}
