@@ -148,6 +148,7 @@ void Execution::begin(std::size_t index, TimePoint now) {
         path && !MUSTER_MUTATION("values-overtaken")) {
       return fail(work, {Errc::kConflict, *path + " has changed since it was planned: plan again", {}, 0});
     }
+    if (adopts) release_gone(step);
     rename_others(s_.store, step);
     must(s_.store.manage(step.row, {step.stack, step.name, step.claim}));
     s_.drift.judge(must(s_.store.one(step.row)).value());  // it may have drifted since it was planned

@@ -127,6 +127,7 @@ class Execution {
   void each_named(const std::string& stack, const std::string& name,
                   const std::function<void(const ManagedView&)>& sink) const;
   void rename_replaced(RowId row);
+  void release_gone(const CommandStep& adopted);
 
   // execution_inputs.cpp: what a step works with
   void find_made(Work& work);

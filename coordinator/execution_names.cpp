@@ -47,6 +47,19 @@ void rename_others(Store& store, const CommandStep& step) {
   for (auto& [row, declared] : others) rename_to_go(store, row, step.stack, std::move(declared));
 }
 
+/// What is gone, and is to be deleted by no other step, leaves its name to what is adopted in its place.
+void Execution::release_gone(const CommandStep& adopted) {
+  std::vector<RowId> gone;
+  must(s_.store.of_stack(adopted.stack, adopted.name, [&](const ManagedView& view) {
+    const bool stays = view.row == adopted.row || to_go_.contains(view.row);
+    if (!stays && view.state == ResourceState::kMissing) gone.push_back(view.row);
+  }));
+  for (const auto row : gone) {
+    must(s_.store.release(row));
+    must(s_.store.leave(row, ResourceState::kVanished, "replaced", s_.clock.wall()));
+  }
+}
+
 std::string way_to_replace(Store& store, const CommandPlan& plan, const CommandStep& replaced) {
   const auto find = [&](StepAction action, const std::function<bool(const CommandStep&)>& uses_it) {
     const auto found = std::ranges::find_if(plan.steps, [&](const CommandStep& step) {

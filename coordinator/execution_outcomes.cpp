@@ -529,6 +529,7 @@ void Execution::updated(Work& work, const Item& item, TimePoint now) {
   if (step.claim.empty()) {
     must(s_.store.set_drifted(step.row, false));
   } else {
+    if (step.action == StepAction::kAdopt) release_gone(step);
     rename_others(s_.store, step);
     must(s_.store.manage(step.row, {step.stack, step.name, step.claim}));
   }

@@ -291,6 +291,13 @@ class Planner {
     if (node.known == nullptr) {
       node.known = find(resource, rules, declared, unknown);
       node.says_so = says_so(node);
+    } else if (node.known->state == ResourceState::kMissing) {
+      const auto* const instead = find(resource, rules, declared, unknown);
+      if (instead != nullptr && !instead->managed && instead->state != ResourceState::kMissing) {
+        taken_.insert(node.known->row);  // what is adopted has its name
+        node.known = instead;
+        node.says_so = false;
+      }
     }
     const auto* const known = node.known;
     const bool alone = known == nullptr || take(resource, *known);
@@ -476,7 +483,11 @@ class Planner {
     if (made) {
       view_.each(target, type, [&](const PlanningView::Known& known) {
         auto identity = rules.identity_of(Json::parse(known.properties));
-        if (!identity.empty()) index.emplace(std::move(identity), known);
+        if (identity.empty()) return;
+        const auto [first, fresh] = index.emplace(std::move(identity), known);
+        // What this stack has lost stands in the way of nothing that is there.
+        const bool lost = first->second.state == ResourceState::kMissing && first->second.stack == declaration_.stack;
+        if (!fresh && lost && known.state != ResourceState::kMissing) first->second = known;
       });
     }
     return index;

@@ -22,6 +22,28 @@ TEST_CASE_METHOD(CommandsFixture, "of two objects of one name the next apply del
   CHECK(listed("NS::Box") == Strings{"twin"});
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what another made in place of what is gone is adopted, and has the name alone") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 3}}), linked("b", "a")}))["state"] == "complete");
+  const auto size = GENERATE(3, 4);  // as it is declared, or to be changed
+  auto& there = system.thing("NS::Box", "made-1");
+  there.id = "other";
+  there.uid = "uid-other";
+  there.properties = Json{{"id", "other"}, {"name", "a"}, {"size", size}}.dump();
+  discover();
+  REQUIRE(row("NS::Box", "made-1").state == ResourceState::kMissing);
+  const auto wanted = stack({box("a", {{"size", 3}}), linked("b", "a")}, GENERATE("reconcile", "patch"));
+  const auto ended = apply(wanted);
+  CAPTURE(ended.dump());
+  CHECK(ended["state"] == "complete");
+  CHECK(thing("a")["size"] == 3);
+  CHECK(thing("b")["link"] == "other");
+  CHECK(row("NS::Box", "made-1").state == ResourceState::kVanished);
+  CHECK_FALSE(row("NS::Box", "made-1").managed);
+  CHECK(row("NS::Box", "other").managed);
+  CHECK(plan(wanted)["nothing"] == true);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a resource that is declared as another type is made anew, and the old one goes") {
   start_discovered();
   apply(stack({box("a")}));

@@ -268,6 +268,35 @@ TEST_CASE("what is managed and gone is created again") {
   CHECK(step_of(result.plan, "owner").row == 1);
 }
 
+TEST_CASE("what is managed and gone is adopted as what nobody manages and is there instead") {
+  World world;
+  const auto declared = role("owner");
+  world.manage(world.add("PG::Role", "first", {{"name", "owner"}}), declared).state = ResourceState::kMissing;
+  auto& other = world.add("PG::Role", "second", {{"name", "owner"}});
+  const auto mode = GENERATE(ApplyMode::kReconcile, ApplyMode::kPatch);
+  const auto planned = [&] { return make_plan({"shop", {declared, database("db", "owner")}}, mode, world); };
+  SECTION("as the one that identifies it") {
+    CHECK(messages(planned()).empty());
+    CHECK(actions(planned().plan) == Strings{"adopt owner", "create db"});
+    CHECK(planned().plan.steps[0].row == other.row);
+    CHECK_FALSE(planned().plan.steps[0].claim.empty());
+  }
+  SECTION("where it is the row that is found first") {
+    std::swap(world.rows[0], world.rows[1]);
+    CHECK(actions(planned().plan) == Strings{"adopt owner", "create db"});
+    CHECK(planned().plan.steps[0].native_id == "second");
+  }
+  SECTION("unless it is managed, or gone as well") {
+    if (GENERATE(true, false)) {
+      world.manage(other, declared, "store");
+    } else {
+      other.state = ResourceState::kMissing;
+    }
+    CHECK(actions(planned().plan) == Strings{"create owner", "create db"});
+    CHECK(planned().plan.steps[0].row == 1);
+  }
+}
+
 TEST_CASE("of two rows of one name the newest that is there counts, and the other leaves") {
   World world;
   const auto add = [&](const std::string& id, ResourceState state) {
