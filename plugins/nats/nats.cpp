@@ -82,8 +82,14 @@ std::vector<Result<Resource>> read_many(const BusAccess& own, const Kind& kind, 
   std::vector<Result<Resource>> answers;
   answers.reserve(request.native_ids.size());
   for (const auto& id : request.native_ids) {
-    const bool over = !answers.empty() && !answers.back() && ends_all(answers.back().error().code);
-    answers.push_back(over ? answers.back() : read(kind, *js, id));
+    const auto before = answers.empty() || answers.back() ? Errc{0} : answers.back().error().code;
+    // A connection remembers that something was denied: what is asked next would be taken for denied, too.
+    if (js && before == Errc::kAccessDenied) js = open(own, request.target, context);
+    if (js) {
+      answers.push_back(ends_all(before) ? answers.back() : read(kind, *js, id));
+    } else {
+      answers.emplace_back(js.error());
+    }
   }
   return answers;
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <future>
 #include <map>
 #include <string_view>
 #include <thread>
@@ -254,6 +255,37 @@ TEST_CASE("nats: a user without the permission is denied, not kept waiting") {
   const auto denied = nats.error("", InspectJob{});
   CHECK(denied.code == Errc::kAccessDenied);
   CHECK_THAT(denied.message, Catch::Contains("$JS.API.INFO"));
+}
+
+TEST_CASE("nats: what is denied of one object says nothing of the next, however long its answer takes") {
+  Nats nats({.config = R"(authorization { users: [{user: server, password: p}, {user: u, password: p, permissions: {
+                 publish: ["$JS.API.STREAM.INFO.b"], subscribe: ["_INBOX.>"]}}] })",
+             .user = "",
+             .password = "",
+             .jetstream = false});
+  const auto port = std::to_string(nats.server.port());
+  nats.config = {{"url", "nats://u:p@127.0.0.1:" + port}};
+  Client far("nats://server:p@127.0.0.1:" + port);
+  natsSubscription* raw = nullptr;
+  REQUIRE(natsConnection_SubscribeSync(&raw, far.get(), "$JS.API.STREAM.INFO.b") == NATS_OK);
+  const SubscriptionPtr subscription(raw);
+  REQUIRE(natsConnection_Flush(far.get()) == NATS_OK);
+  std::promise<void> ended;
+  std::jthread slow([&, ends = ended.get_future()] {
+    natsMsg* request = nullptr;
+    if (natsSubscription_NextMsg(&request, raw, 30'000) != NATS_OK) return;
+    const MsgPtr asked(request);
+    ends.wait_for(std::chrono::milliseconds(300));
+    natsConnection_PublishString(far.get(), natsMsg_GetReply(request), R"({"config":{"name":"b"}})");
+    natsConnection_Flush(far.get());
+  });
+  const auto result = nats.run(kStream, ReadJob{{"a", "b", "a"}});
+  ended.set_value();
+  const auto& items = std::get<ReadResult>(result).items;
+  REQUIRE(items.size() == 3);
+  CHECK(std::get<Error>(items[0]).code == Errc::kAccessDenied);
+  CHECK(std::holds_alternative<Item>(items[1]));
+  CHECK(std::get<Error>(items[2]).code == Errc::kAccessDenied);
 }
 
 TEST_CASE("nats: a file that cannot be read is named") {
