@@ -15,7 +15,8 @@ namespace {
 
 Result<ListPage> list(Kind kind, const ListRequest& request, JobContext& context) {
   auto view = View::open(request.target, context.stop_token());
-  if (!view) return view.error();
+  // Below a directory NOT_FOUND says that this one is gone, and has nothing in it.
+  if (!view) return request.parent ? unseen(view.error()) : view.error();
   if (request.parent) return view->list_below(kind, request);
   if (kind != Kind::kDirectory) return invalid_request(request.type + " is listed below a directory");
   return ListPage{{view->root()}, "", {}, 0};

@@ -477,6 +477,7 @@ TEST_CASE("a root that cannot be listed says why") {
   CHECK(code({{"root", tree / "gone"}}) == Errc::kNotFound);
   // Which doesn't mean that all that stood below is gone.
   CHECK(Fs(Json{{"root", tree / "gone"}}).read_error("FS::File", tree / "gone/f") == Errc::kInvalidRequest);
+  CHECK(Fs(Json{{"root", tree / "gone"}}).list_error("FS::File", tree / "gone").code == Errc::kInvalidRequest);
   CHECK(code({{"root", tree / "f"}}) == Errc::kInvalidRequest);
   CHECK(code({{"root", tree / "l"}}) == Errc::kInvalidRequest);
 }
