@@ -15,6 +15,7 @@ namespace muster::postgres {
 namespace {
 
 constexpr std::uint32_t kPageSize = 500;
+constexpr std::string_view kNoSchema = "3F000";
 
 constexpr char kTableExample[] = R"js({
   "database": "shop", "schema": "sales", "name": "orders", "owner": "app",
@@ -63,7 +64,12 @@ Result<ListPage> list(const Kind& kind, const ListRequest& request, JobContext& 
     return ListPage{};  // nobody can look into it
   }
   auto rows = (*session)->query(list_sql(kind), parameters);
-  if (!rows) return rows.error();
+  if (!rows) {
+    // That the schema is gone says that nothing is in it; that a catalog is missing says nothing.
+    const bool gone = (*session)->sqlstate() == kNoSchema;
+    if (rows.error().code == Errc::kNotFound && !gone) rows.error().code = Errc::kUnsupported;
+    return rows.error();
+  }
 
   ListPage page;
   if (rows->size() > limit) {

@@ -371,6 +371,20 @@ TEST_CASE("refusals have their codes, and never the password") {
   CHECK_FALSE(Pg("postgresql://locked:right@127.0.0.1:" + port + "/shop").list("PG::Role").empty());
 }
 
+TEST_CASE("a catalog that a server lacks is none that is empty") {
+  const auto admin = fleet().db("postgres");
+  admin.run("CREATE DATABASE other_kind");
+  {
+    const auto db = fleet().db("other_kind");
+    db.run("SET allow_system_table_mods = on; ALTER TABLE pg_catalog.pg_extension RENAME TO pg_extension_renamed");
+    const Pg pg;
+    CHECK(pg.list_error("PG::Extension", in_database("other_kind")) == Errc::kUnsupported);
+    CHECK(pg.read_error("PG::Extension", "other_kind.plpgsql") == Errc::kUnsupported);
+    CHECK(pg.list_error("PG::Table", in_schema("other_kind", "gone")) == Errc::kNotFound);
+  }
+  admin.run("DROP DATABASE other_kind WITH (FORCE)");
+}
+
 TEST_CASE("a stopped job ends at once, at the server too") {
   const auto admin = fleet().db("postgres");
   admin.run("CREATE DATABASE blocked");
