@@ -24,29 +24,12 @@ bool bare(std::string_view text) {
          std::find(kWords.begin(), kWords.end(), small) == kWords.end();
 }
 
-/// What YAML takes for a line break, a mark, or nothing that may stand in a file: in UTF-8, and escaped.
-std::string escape_unprintable(std::string text) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOthers{
-      {{"\x7f", "\\u007f"}, {"\xe2\x80\xa8", "\\u2028"}, {"\xe2\x80\xa9", "\\u2029"}, {"\xef\xbb\xbf", "\\ufeff"}}};
-  for (const auto& [raw, escaped] : kOthers) {
-    for (auto at = text.find(raw); at != std::string::npos; at = text.find(raw, at + escaped.size())) {
-      text.replace(at, raw.size(), escaped);
-    }
-  }
-  for (auto at = text.find('\xc2'); at != std::string::npos; at = text.find('\xc2', at + 1)) {
-    const auto second = static_cast<unsigned char>(text[at + 1]);
-    constexpr std::string_view kHex = "0123456789abcdef";
-    if (second < 0xa0) text.replace(at, 2, std::string("\\u00") + kHex[second >> 4U] + kHex[second & 15U]);
-  }
-  return text;
-}
-
 std::string scalar(const Json& value) {
   if (value.is_string() && bare(value.get_ref<const std::string&>())) return value.get<std::string>();
   if (value.is_array()) return "[]";
   if (value.is_object()) return "{}";
   // A JSON string is a double-quoted YAML one; without ASCII-only escapes, as those split characters in two.
-  return escape_unprintable(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return json_for_yaml(value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string key_text(const std::string& key) {
@@ -54,6 +37,32 @@ std::string key_text(const std::string& key) {
 }
 
 }  // namespace
+
+std::string json_for_yaml(const std::string& json) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOthers{
+      {{"\x7f", "\\u007f"}, {"\xe2\x80\xa8", "\\u2028"}, {"\xe2\x80\xa9", "\\u2029"}, {"\xef\xbb\xbf", "\\ufeff"}}};
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string made;
+  for (std::string_view rest = json; !rest.empty();) {
+    const auto plain = std::min(rest.find_first_of("\x7f\xc2\xe2\xef"), rest.size());
+    made += rest.substr(0, plain);
+    rest.remove_prefix(plain);
+    const auto* const other =
+        std::find_if(kOthers.begin(), kOthers.end(), [&](const auto& each) { return rest.starts_with(each.first); });
+    if (other != kOthers.end()) {
+      made += other->second;
+      rest.remove_prefix(other->first.size());
+    } else if (rest.size() > 1 && rest[0] == '\xc2' && static_cast<unsigned char>(rest[1]) < 0xa0) {
+      const auto second = static_cast<unsigned char>(rest[1]);
+      made += {'\\', 'u', '0', '0', kHex[second >> 4U], kHex[second & 15U]};
+      rest.remove_prefix(2);
+    } else {
+      made += rest.substr(0, 1);
+      rest.remove_prefix(std::min<std::size_t>(1, rest.size()));
+    }
+  }
+  return made;
+}
 
 std::string to_yaml(const Json& value, std::size_t indent) {
   const std::string blanks(indent, ' ');

@@ -345,17 +345,19 @@ TEST_CASE("what a stack is to forget is said, shown and asked for") {
   }
 }
 
-TEST_CASE("what is exported is a declaration, whatever its labels are") {
+TEST_CASE("what is exported is a declaration, whatever its labels and texts are") {
   FakeClient client;
-  TestScreen test;
+  TestScreen test(GENERATE(Format::kTable, Format::kJson, Format::kNdjson));
   Json items = Json::array();
+  const std::string text = "\u2028 \u2029 \u0085 \x7f \ufeff \xc3\xa4 ${env:X}";
   for (const auto* label : {"_migrations", "_", "__", "-x", ".", "", "_migrations", "m igrations"}) {
-    items.push_back({{"label", label}, {"type", "PG::Table"}, {"target", "main"}, {"properties", Json::object()}});
+    items.push_back({{"label", label}, {"type", "PG::Table"}, {"target", "main"}, {"properties", {{"note", text}}}});
   }
   client.answer("export", Json{{"items", items}, {"next", nullptr}}.dump());
   CHECK(export_resources(client, test.screen, {}, "exported") == 0);
   const auto read = read_declarations({{"exported.yaml", test.out.str()}}, {});
   CHECK(read.mistakes.empty());
   REQUIRE(read.stacks.size() == 1);
-  CHECK(read.stacks[0].resources.size() == 8);
+  REQUIRE(read.stacks[0].resources.size() == 8);
+  CHECK(Json::parse(read.stacks[0].resources[0].properties)["note"] == text);
 }
