@@ -58,7 +58,9 @@ Json declared(const Json& schema) {
   below(made, "additionalProperties");
   if (const auto properties = made.find("properties"); properties != made.end() && properties->is_object()) {
     Json kept = Json::object();
-    Json required = made.value("required", Json::array());
+    const auto asked = made.find("required");
+    const bool lists = asked != made.end() && asked->is_array();  // a flag is how old schemas have it
+    Json required = lists ? *asked : Json::array();
     for (const auto& [name, property] : properties->items()) {
       if (property.is_object() && property.value("readOnly", Json()) == Json(true)) {
         required.erase(std::remove(required.begin(), required.end(), Json(name)), required.end());

@@ -330,7 +330,8 @@ TEST_CASE("one schema for editors takes what apply takes") {
   client.answer("schema", R"({"type":"object","required":["path"],"properties":{"path":{"type":"string"}}})");
   client.answer("schema", R"({"type":"object","required":["name","oid"],"properties":{
       "name":{"type":"string"},"oid":{"type":"integer","readOnly":true},"login":{"type":"boolean"},
-      "kind":{"type":"string","enum":["a","b"]},"ids":{"type":"array","items":{"type":"integer"}}}})");
+      "kind":{"type":"string","enum":["a","b"]},"ids":{"type":"array","items":{"type":"integer"}},
+      "old":{"type":"object","required":true,"properties":{"at":{"type":"integer","readOnly":true}}}}})");
   client.answer("schema", R"({"type":"object","properties":{"root":{"type":"string"}}})");
   client.answer("schema", R"({"type":"object","required":["dsn"],"properties":{"dsn":{"type":"string"}}})");
   TestScreen test(Format::kJson);
