@@ -255,6 +255,7 @@ Result<JsonText> Api::discover(ApiRequest& request, Effects&) {
   ScopePart scope{request.texts("targets"), request.texts("types")};
   scope.stacks = request.texts("stacks");
   if (request.fault()) return *request.fault();
+  std::string whole;  // the stacks, where all that they have is asked for
   if (!scope.stacks.empty()) {
     scope.look = Look::kReread;
     std::set<std::string, std::less<>> targets, types;
@@ -267,10 +268,16 @@ Result<JsonText> Api::discover(ApiRequest& request, Effects&) {
       }));
       if (!has_any) return unknown("no stack " + stack + " has resources");
     }
+    if (scope.targets.empty() && scope.types.empty()) {
+      for (const auto& stack : scope.stacks) whole += (whole.empty() ? "" : ", ") + stack;
+    }
     if (scope.targets.empty()) scope.targets.assign(targets.begin(), targets.end());
     if (scope.types.empty()) scope.types.assign(types.begin(), types.end());
   }
   const auto run = p_.discovery.trigger(std::move(scope), "user");
+  if (!run && !whole.empty() && run.error().code == Errc::kNotFound) {  // that a stack has nothing is another matter
+    return Error{Errc::kConflict, "not all of stack " + whole + " can be read: " + run.error().message, {}, 0};
+  }
   if (!run) return run.error();
   return nlohmann::json{{"run", run->run.value}, {"merged", run->merged}}.dump();
 }

@@ -51,6 +51,20 @@ TEST_CASE("nothing is planned where what is there could not be read again") {
   CHECK(test.out.str().empty());
 }
 
+TEST_CASE("nothing is planned where a stack has what nobody can read, as there is where it has nothing") {
+  const test::Scratch scratch;
+  ApplyOptions options = apply_of(scratch, kShop);
+  options.refresh = true;
+  const bool nothing = GENERATE(false, true);
+  FakeClient client;
+  client.answer("discover", Error{nothing ? Errc::kNotFound : Errc::kConflict, "why", {}, 0});
+  TestScreen test;
+  apply(
+      client, test.screen, options, [](const std::string&) { return std::optional(true); }, kNobodyStops);
+  CHECK((test.err.str().find("why") == std::string::npos) == nothing);
+  REQUIRE(client.requests.size() == (nothing ? 2 : 1));
+}
+
 TEST_CASE("nothing is planned before what was not there any more has been listed") {
   const test::Scratch scratch;
   ApplyOptions options = apply_of(scratch, kShop);

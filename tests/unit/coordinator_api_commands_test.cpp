@@ -279,6 +279,23 @@ TEST_CASE_METHOD(CommandsFixture, "a run over stacks looks at the types of their
   CHECK(api("runs")["items"].size() == runs);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "that a stack has what cannot be read is told apart from that it has nothing") {
+  add_target("u");
+  start_discovered();
+  auto other = box("b");
+  other["target"] = "u";
+  REQUIRE(apply(stack({box("a"), other}))["state"] == "complete");
+  crash();
+  config.targets.pop_back();
+  start();
+  finish_runs();
+  const auto refused = api("discover", {{"stacks", {"shop"}}})["error"];
+  CHECK(refused["code"] == "CONFLICT");
+  CHECK_THAT(refused["message"].get<std::string>(), Contains("shop") && Contains("target u is declared no more"));
+  CHECK(api("discover", {{"stacks", {"shop"}}, {"targets", {"u"}}})["error"]["code"] == "NOT_FOUND");
+  CHECK(discover({{"stacks", {"shop"}}, {"targets", {"t"}}})["state"] == "complete");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a run over stacks names the one that lists what it could not find") {
   add_target("u");
   start_discovered();
