@@ -326,9 +326,20 @@ class Planner {
     if (!node.says_so || !stays || absorbs) step.claim = std::move(node.claim);  // drift may change it until then
     if (agreement && step.action == StepAction::kUnchanged && unknown.empty()) view_.remember(known->row, *agreement);
     node.values = stays ? there : Json::object();
-    node.values.update(merge_declared(rules.rules, node.values, declared));
-    for (const auto& pointer : unknown) node.values[Json::json_pointer(pointer)] = nullptr;
+    put_values(node.values, merge_declared(rules.rules, node.values, declared), Json::parse(step.patch), unknown);
     add(node, std::move(step));
+  }
+
+  /// What a resource will be, in what it is: what nothing changes stays as the system spells it.
+  static void put_values(Json& values, const Json& merged, const Json& patch, const std::vector<std::string>& unknown) {
+    for (const auto& [name, value] : merged.items()) {
+      const auto at = (Json::json_pointer() / name).to_string();
+      const bool changes = std::ranges::any_of(
+          patch, [&](const Json& change) { return within(change.at("path").get_ref<const std::string&>(), at); });
+      const auto is_in_it = [&](const std::string& pointer) { return within(pointer, at); };
+      if (changes || !values.contains(name) || std::ranges::any_of(unknown, is_in_it)) values[name] = value;
+    }
+    for (const auto& pointer : unknown) values[Json::json_pointer(pointer)] = nullptr;
   }
 
   /// One row is one resource's.

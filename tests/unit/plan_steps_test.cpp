@@ -289,3 +289,24 @@ TEST_CASE("an id of another object than the one that has the name is a mistake")
     CHECK(messages(planned()).empty());
   }
 }
+
+TEST_CASE("what is spelled in another way than declared is referred to as it is there") {
+  World world;
+  world.add_type("PG::Plain", R"({"type":"object","x-muster-identity":["name"],"properties":{"name":{"type":"string"},
+      "list":{"type":"array","x-muster-unordered":true},"owner":{},"note":{"type":"string","default":""},
+      "text":{"type":"string","contentMediaType":"application/json"}}})");
+  auto used = role("used", {{"text", R"({"a":1})"}, {"list", {1, 2}}, {"note", ""}});
+  auto user = role("user", {{"owner", nullptr}});
+  used.type = user.type = "PG::Plain";
+  const auto* const path = GENERATE("text", "list[0]");
+  user.holes = {{"/owner", {{TextPart::Kind::kResource, "used", path}}}};
+  world.add("PG::Plain", "used", {{"name", "used"}, {"text", R"({"a": 1})"}, {"list", {2, 1}}});
+  const Json owner = path == std::string("text") ? Json(R"({"a": 1})") : Json(2);
+  world.add("PG::Plain", "user", {{"name", "user"}, {"owner", owner}});
+  const auto planned = [&] { return make_plan({"shop", {used, user}}, ApplyMode::kReconcile, world).plan; };
+  CHECK(step_of(planned(), "user").patch == "[]");  // as they are adopted
+  world.manage(world.rows[0], used);
+  world.manage(world.rows[1], user);
+  CHECK(actions(planned()) == Strings{"unchanged used", "unchanged user"});
+  CHECK(actions(planned()) == Strings{"unchanged used", "unchanged user"});  // by what is remembered
+}
