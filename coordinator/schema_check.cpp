@@ -163,8 +163,8 @@ class ReadOnly {
 
   /// Takes it out of what the schema requires, wherever that stands. `schema` has what the root has.
   void drop(Json& schema) {
-    constexpr std::array kNamed{"properties", "patternProperties", "dependencies", "$defs", "definitions"};
-    constexpr std::array kInner{
+    constexpr std::array kByName{"properties", "patternProperties", "dependencies", "$defs", "definitions"};
+    constexpr std::array kAround{
         "items", "additionalItems", "additionalProperties", "contains", "allOf", "anyOf", "oneOf", "not", "if", "then",
         "else"};
     if (schema.is_array()) {
@@ -172,14 +172,14 @@ class ReadOnly {
     }
     if (!schema.is_object()) return;
     drop_required(schema);
-    for (const char* keyword : kNamed) {
+    for (const char* keyword : kByName) {
       const auto found = schema.find(keyword);
       if (found == schema.end() || !found->is_object()) continue;
       for (auto& each : *found) {
         if (each.is_object()) drop(each);
       }
     }
-    for (const char* keyword : kInner) {
+    for (const char* keyword : kAround) {
       if (const auto found = schema.find(keyword); found != schema.end()) drop(*found);
     }
   }
