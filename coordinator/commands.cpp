@@ -331,7 +331,7 @@ void Commands::tick(TimePoint now, Effects& effects) {
     for (const auto& [target, type] : execution.unsure()) {
       static_cast<void>(discovery_.trigger({{target}, {type}}, "drift"));  // the inventory has what was made after all
     }
-    if (execution.row().state == "complete") discovery_.drop_targets(execution.plan().drop_targets);
+    if (execution.row().state == "complete") drop_targets(execution.plan().drop_targets);
     it = running_.erase(it);
     must(s_.store.prune_commands(kCommandsKept));
     put_back_at_ = now;
@@ -343,6 +343,26 @@ void Commands::tick(TimePoint now, Effects& effects) {
     draft_bytes_ -= each.second->bytes;
     return true;
   });
+}
+
+/// But for those on which another command has yet to make something: they are in use then.
+void Commands::drop_targets(std::vector<std::string> names) {
+  const auto is_used = [&](const CommandPlan& plan, const std::string& name, const auto& has_ended) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      if (plan.steps[i].target == name && !has_ended(i)) return true;
+    }
+    return false;
+  };
+  std::erase_if(names, [&](const std::string& name) {
+    const bool running = std::ranges::any_of(running_, [&](const auto& each) {
+      const auto& execution = *each.second;
+      return is_used(execution.plan(), name, [&](std::size_t step) { return execution.has_ended(step); });
+    });
+    const bool queued = std::ranges::any_of(
+        queued_, [&](const Queued& each) { return is_used(each.plan, name, [](std::size_t) { return false; }); });
+    return running || queued;
+  });
+  discovery_.drop_targets(names);
 }
 
 /// What has drifted and is to be put back becomes a command of its own, one for each stack: when none of the stack is

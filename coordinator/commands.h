@@ -133,6 +133,7 @@ class Commands {
                                                           const CommandPlan& made) const;
   void add_overtaken(const CommandPlan& plan, std::vector<std::string>& said) const;
   void add_reordered(const CommandPlan& plan, std::vector<std::string>& said) const;
+  void drop_targets(std::vector<std::string> names);
   void look_late(TimePoint now);
   void revert(TimePoint now);
   std::set<std::string> waits_for_values(const Plan& plan, const Declaration& declaration);

@@ -428,3 +428,22 @@ TEST_CASE_METHOD(CommandsFixture, "what goes with a deletion before a run lets i
   CHECK(state_of("NS::Item", "small") == "vanished");
   for (const auto& event : resource_events()) CHECK(event != "filtered:small");
 }
+
+TEST_CASE_METHOD(CommandsFixture, "a target is not dropped while another command makes something on it") {
+  start_discovered();
+  auto file = stack({});
+  file["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}}});
+  REQUIRE(apply(file)["state"] == "complete");
+  auto resource = box("a");
+  resource["target"] = "new";
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto id = begin({{"stacks", {{{"stack", "other"}, {"resources", {resource}}}}}});
+  advance(Millis(300));
+  file["mode"] = "destroy";
+  CHECK(apply(file)["state"] == "complete");
+  CHECK(store->target("new").value()->state == TargetState::kActive);
+  worker().release();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(apply(file)["state"] == "complete");
+  CHECK(store->target("new").value()->state == TargetState::kActive);
+}
