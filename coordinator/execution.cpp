@@ -221,14 +221,19 @@ void Execution::submit(Work& work, JobOperation operation, TimePoint now, std::s
   if (change || work.phase() == Phase::kPolling) must(s_.store.put_operation(work.op));
 }
 
+/// Whether the target is what it was; false: the step has failed.
+bool Execution::still_serves(Work& work) {
+  const auto there = find_target(work);
+  if (!there) fail(work, work.phase() == Phase::kConverging ? unconfirmed(work, there.error()) : there.error());
+  return there.has_value();
+}
+
 void Execution::submit_due(Work& work, TimePoint now) {
   const auto phase = work.phase();
   const bool looks =
       phase == Phase::kSettling || phase == Phase::kConverging || phase == Phase::kFinding || phase == Phase::kPolling;
   if (row_.cancel == Cancelled::kForced && !looks) return stop(work, now);
-  if (const auto there = find_target(work); !there) {
-    return fail(work, phase == Phase::kConverging ? unconfirmed(work, there.error()) : there.error());
-  }
+  if (!still_serves(work)) return;
   switch (phase) {
     case Phase::kReading:
     case Phase::kSettling:
@@ -278,10 +283,13 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
   const auto phase = work.phase();
   work.job = {};
   if (phase == Phase::kCreating || phase == Phase::kUpdating || phase == Phase::kDeleting || phase == Phase::kPolling) {
+    const auto* error = std::get_if<Error>(&outcome.result);
+    if (error != nullptr && error->code == Errc::kNotFound && !still_serves(work)) return;
     take_change(work, std::move(outcome.result), outcome.uncertain, now);
     return;
   }
   if (phase == Phase::kEmptying) return take_emptying(work, std::move(outcome.result), now);
+  if (!still_serves(work)) return;  // another says nothing of what it was asked before
   if (phase == Phase::kFinding) return take_finding(work, std::move(outcome.result), now);
   ReadItem answer = Error{Errc::kContract, "the plugin answered a read with something else", {}, 0};
   if (auto* error = std::get_if<Error>(&outcome.result)) answer = std::move(*error);

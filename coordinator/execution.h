@@ -136,6 +136,7 @@ class Execution {
   /// Told as there, and not as gone since.
   [[nodiscard]] bool is_listed(RowId row) const;
   Result<void> find_target(Work& work);
+  bool still_serves(Work& work);
   /// Finds the step's target and type, or why nothing can be done there.
   Result<void> locate(Work& work);
   const PropertyRule& rules_of(const TypeDescriptor& type);

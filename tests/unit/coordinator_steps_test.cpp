@@ -384,6 +384,29 @@ TEST_CASE_METHOD(CommandsFixture, "a target that is another system by now is ask
     CHECK(state_of("NS::Box", "made-1") == "stale");
     CHECK(row("NS::Box", "made-1").managed);
   }
+  SECTION("nor taken at its word for what it was asked before") {
+    apply(stack({box("a", {{"size", 1}})}));
+    const bool deletes = GENERATE(false, true);
+    const bool looks = GENERATE(false, true);
+    CAPTURE(deletes, looks);
+    const auto is_held = [&](const Job& job) {
+      return job.priority == Priority::kCommand && is_mutation(job.operation) != looks;
+    };
+    worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+      return looks && is_held(job) ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
+    };
+    worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+    system.things["NS::Box"].front().id = "elsewhere";  // what is held is answered by what is there now
+    if (!looks) system.things["NS::Box"].front().id = "made-1";
+    const auto id = begin(deletes ? stack({}) : stack({box("a", {{"size", 2}})}));
+    settle();
+    system.things.clear();
+    is_another();
+    worker().release();
+    CHECK(result_of(end_of(id), "a") == "failed TARGET_CHANGED");
+    CHECK(row("NS::Box", "made-1").managed);
+    CHECK(state_of("NS::Box", "made-1") == "stale");
+  }
   SECTION("what is replaced") {
     auto owner = box("a", {{"kind", "x"}});
     REQUIRE(apply(stack({owner, linked("b", "a")}))["state"] == "complete");
