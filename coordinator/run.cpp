@@ -140,8 +140,12 @@ void Run::take_inspection(TargetRun& target, JobResult result) {
     const auto* error = std::get_if<Error>(&result);
     const auto code = error != nullptr ? errc_name(error->code) : errc_name(Errc::kContract);
     const auto message = error != nullptr ? error->message : "the plugin answered an inspection with something else";
+    if (target.deserted) {
+      skip_target(target, code, "cannot inspect the target: " + message);
+      return;
+    }
     if (!target.target.inspected) {
-      target.unanswered = error == nullptr || error->code != Errc::kNoWorker;
+      target.unanswered = true;
       skip_target(target, code, "cannot inspect the target, and its filters are not known yet: " + message);
       return;
     }
@@ -289,6 +293,9 @@ void Run::take(JobOutcome outcome) {
   if (target.outdated) return;
   taking_ = outcome.job;
   position_ = pending.position;
+  if (const auto* failed = std::get_if<Error>(&outcome.result); failed != nullptr && failed->code == Errc::kNoWorker) {
+    target.deserted = true;
+  }
   if (std::holds_alternative<Pending::Inspection>(pending.what)) {
     take_inspection(target, std::move(outcome.result));
     taking_ = {};

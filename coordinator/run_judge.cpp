@@ -374,7 +374,7 @@ void Run::finish_target(TargetRun& target) {
     return scan->answered || scan->listing_failed || scan->counts.errors > 0;
   });
   const bool looked = target.unanswered || (!target.skipped && !target.scans.empty() && asked);
-  if (looked && answered != row.reachable) {
+  if (looked && answered != row.reachable && (answered || !target.deserted)) {
     row.reachable = answered;
     s_.events.emit(row.ns, answered ? "target.reachable" : "target.unreachable", row.name,
                    JsonObject().text("target", row.name).text("run", row_.id.value).take());

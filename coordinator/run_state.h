@@ -33,6 +33,7 @@ struct Run::TargetRun {
   std::vector<RowId> to_leave;                    // filtered rows, with what is below them once all is listed
   bool skipped = false;                           // not looked at in this run, or not to its end
   bool unanswered = false;                        // it did not even answer its first inspection
+  bool deserted = false;                          // no worker was there to ask it
   bool outdated = false;                          // it has been declared anew since: what comes of it is not taken
 
   /// Version of all that says how its rows are kept and called.

@@ -131,6 +131,32 @@ TEST_CASE_METHOD(TroubleFixture, "a target that is down keeps its rows, stale, a
   CHECK(events("target.")[0]["type"] == "muster.target.reachable");
 }
 
+TEST_CASE_METHOD(TroubleFixture, "a target is not unreachable for want of a worker that would ask it") {
+  config.discovery_interval = Millis(0);
+  config.limits.requests_per_second = 1;
+  start_discovered();
+  advance(Millis(30'000));
+  events();
+  SECTION("it dies as the run begins") {
+    remove_worker("w1");
+    api("discover");
+  }
+  SECTION("it dies when it has inspected the target") {
+    workers[0]->jobs.clear();
+    api("discover");
+    wait_until([&] { return !workers[0]->jobs.empty(); });
+    REQUIRE(workers[0]->asked<ListJob>().empty());
+    remove_worker("w1");
+  }
+  finish_runs();
+  const auto report = last_report();
+  CHECK(report["state"] == "partial");
+  CHECK(has_problem(report, "NO_WORKER", ""));
+  CHECK(state_of("NS::Box", "a") == "stale");
+  CHECK(events("target.").empty());
+  CHECK(store->target("t").value()->reachable);
+}
+
 TEST_CASE_METHOD(TroubleFixture, "a target that was down from the beginning is unreachable as well") {
   auto& worker = add_worker();
   worker.on_job = [](const Job&) { return JobResult(Error{Errc::kNetwork, "no route", {}, 0}); };
