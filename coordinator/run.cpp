@@ -340,7 +340,7 @@ void Run::advance_target(TargetRun& target, TimePoint now) {
   }
   // An id may have moved below another parent: nothing is judged before everything is listed.
   if (!listed) return;
-  leave_filtered(target);
+  leave_late(target);
   bool done = true;
   for (auto& scan : target.scans) {
     if (target.rereads && scan->phase != Scan::Phase::kDone) finish_scan(target, *scan);

@@ -194,8 +194,9 @@ class Run {
   void observe_waiting(TargetRun& target, Scan& scan, const Deferred& deferred);
   void leave(TargetRun& target, RowId row, ResourceState state, std::string_view reason);
   void leave_tree(TargetRun& target, RowId row, ResourceState state, std::string_view reason);
-  /// What filters leave out that may have had something below it: when all is listed, and it is known what has moved.
-  void leave_filtered(TargetRun& target);
+  /// What filters leave out that may have had something below it, and what lay in a thing that was replaced: when all
+  /// is listed, and it is known what has moved.
+  void leave_late(TargetRun& target);
   void finish_scan(TargetRun& target, Scan& scan);
   void vouch(const TargetRun& target, Scan& scan);
   void finish_target(TargetRun& target);

@@ -321,14 +321,30 @@ void Run::leave_tree(TargetRun& target, RowId top, ResourceState state, std::str
       kept.insert(row);
       continue;
     }
+    // It may be found elsewhere yet, or in what has the parent's place; what is managed is judged by a read then.
+    const bool known_again = known && (record->managed || !record->uid.empty());
+    if (known_again && !target.all_listed && state == ResourceState::kVanished) {
+      if (!record->managed) target.to_follow.push_back(row);
+      kept.insert(row);
+      continue;
+    }
     leave(target, row, state, "parent");
   }
 }
 
-void Run::leave_filtered(TargetRun& target) {
+void Run::leave_late(TargetRun& target) {
+  target.all_listed = true;
   for (const auto row : std::exchange(target.to_leave, {})) {
     const auto record = must(s_.store.one(row));
     if (record && !record->managed) leave_tree(target, row, ResourceState::kFiltered, "filtered");
+  }
+  for (const auto row : std::exchange(target.to_follow, {})) {
+    const auto record = must(s_.store.one(row));
+    if (!record || s_.writes.knows(record->scan, record->native_id)) continue;
+    auto& scan = **std::ranges::find_if(target.scans, [&](const auto& s) { return s->row.id == record->scan; });
+    const auto* entry = scan.index.find_row(row);
+    const bool seen = entry != nullptr && entry->seen;
+    if (!seen && !scan.listing_failed) leave_tree(target, row, ResourceState::kVanished, "parent");
   }
 }
 

@@ -31,6 +31,8 @@ struct Run::TargetRun {
   std::vector<std::unique_ptr<Scan>> scans;       // parents before children
   std::unordered_set<RowId> left;                 // rows that left the list in this run
   std::vector<RowId> to_leave;                    // filtered rows, with what is below them once all is listed
+  std::vector<RowId> to_follow;                   // rows whose parent was replaced, until all is listed
+  bool all_listed = false;                        // no more ids are on their way
   bool skipped = false;                           // not looked at in this run, or not to its end
   bool unanswered = false;                        // it did not even answer its first inspection
   bool deserted = false;                          // no worker was there to ask it
