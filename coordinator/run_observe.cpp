@@ -242,7 +242,9 @@ std::optional<bool> Run::keeps(TargetRun& target, Scan& scan, const std::string&
 
 std::string Run::label_of(const TargetRun& target, const Scan& scan, std::string_view text,
                           std::string_view native_id) {
-  if (!target.labels->applies(scan.type->name) || !parse(text)) return std::string(native_id);
+  if (!target.labels->applies(scan.type->name) || !parse(text)) {
+    return target.labels->label(scan.type->name, text, native_id);
+  }
   Budget budget(usual_visits(text.size()));
   return target.labels->label(scan.type->name, document_, native_id, budget);
 }

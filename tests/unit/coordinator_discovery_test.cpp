@@ -151,6 +151,17 @@ TEST_CASE_METHOD(DiscoveryFixture, "ids are read in batches, and not at all wher
   }
 }
 
+TEST_CASE_METHOD(DiscoveryFixture, "labels have a bound, also where no query makes them") {
+  const std::string id(1000, 'x');
+  system.add("NS::Box", {.id = id});
+  manifest.label_query = GENERATE("", "$.name");
+  start_discovered();
+  CHECK(row("NS::Box", id).label == id.substr(0, 256));
+  system.thing("NS::Box", id).properties = R"({"size":4})";
+  discover();
+  CHECK(row("NS::Box", id).label == id.substr(0, 256));
+}
+
 TEST_CASE_METHOD(DiscoveryFixture, "labels come from the plugin's query, and fall back to the native id") {
   manifest.label_query = "$.name";
   start_discovered();
