@@ -32,6 +32,8 @@ bool same_json_text(const Json& a, const Json& b) {
   return !left.is_discarded() && left == right;
 }
 
+constexpr auto kNone = static_cast<std::size_t>(-1);  // no place in an array
+
 class Comparison {
  public:
   explicit Comparison(const std::vector<std::string>& left_out) : left_out_(left_out) {}
@@ -139,15 +141,32 @@ class Comparison {
     });
   }
 
+  /// Gives elements that have none the free ones that they equal: who looks for the others compares each with each.
+  static void pair_equal(const Json& there, const Json& wanted, std::vector<std::size_t>& takers,
+                         std::vector<std::size_t>& places) {
+    std::map<Json, std::vector<std::size_t>> free;
+    for (std::size_t at = 0; at < takers.size(); ++at) {
+      if (takers[at] == kNone) free[there[at]].push_back(at);
+    }
+    for (std::size_t one = 0; one < places.size(); ++one) {
+      if (places[one] != kNone) continue;
+      const auto equal = free.find(wanted[one]);
+      if (equal == free.end() || equal->second.empty()) continue;
+      places[one] = equal->second.back();
+      takers[places[one]] = one;
+      equal->second.pop_back();
+    }
+  }
+
   /// Whether each element that is wanted has one of its own among those that are there. Only what is declared of it
   /// counts, so that several may do for one that is wanted: who has taken one makes room where another does as well.
   static bool paired(const PropertyRule& rule, const Json& there, const Json& wanted) {
-    constexpr auto kNone = static_cast<std::size_t>(-1);
     const auto count = wanted.size();
     std::vector<std::size_t> takers(count, kNone), places(count, kNone);
     for (std::size_t i = 0; i < count; ++i) {  // mostly they stand in the same order
       if (matches(rule, there[i], wanted[i])) takers[i] = places[i] = i;
     }
+    pair_equal(there, wanted, takers, places);
     for (std::size_t next = 0; next < count; ++next) {
       if (places[next] != kNone) continue;
       std::vector<std::size_t> reached_by(count, kNone);
