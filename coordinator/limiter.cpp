@@ -34,7 +34,7 @@ void Limiter::refill(Bucket& bucket, TimePoint now) {
   if (bucket.rate <= 0) return;
   bucket.tokens = std::min(std::max(1.0, bucket.rate), bucket.tokens + elapsed * bucket.rate);
   if (bucket.halved != TimePoint{}) {
-    const double full = bucket.full_rate > 0 ? bucket.full_rate : bucket.rate * 2;
+    const double full = bucket.full_rate > 0 ? bucket.full_rate : bucket.too_much;
     bucket.rate = std::min(full, bucket.rate + full * 0.1 * elapsed);
     // What never had a limit loses the one it learnt after a quiet minute.
     const bool quiet = now - bucket.halved > std::chrono::minutes(1);
@@ -96,7 +96,8 @@ void Limiter::throttled(const std::string& ns, const TargetId& target, Millis re
   // Many jobs in flight report one and the same overload: it halves once.
   if (bucket.halved != TimePoint{} && now - bucket.halved < std::chrono::seconds(1)) return;
   const double rate = bucket.rate > 0 ? bucket.rate : std::max({bucket.used, bucket.used_before, 2.0});
-  bucket.rate = std::max(kSlowest, rate / 2);
+  bucket.rate = std::max(std::min(kSlowest, rate), rate / 2);
+  bucket.too_much = std::max(rate, 2 * kSlowest);
   bucket.tokens = std::min(bucket.tokens, 1.0);
   bucket.halved = now;
 }

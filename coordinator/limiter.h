@@ -29,7 +29,7 @@ class Limiter {
   void charge(const std::string& ns, const TargetId& target, double calls, TimePoint now);
 
   /// The provider said THROTTLING: nothing goes before `retry_after`, and then at half the rate. A target without a
-  /// limit gets one at what it used lately.
+  /// limit gets one at what it used lately, and no more than that back before a quiet minute takes the limit away.
   void throttled(const std::string& ns, const TargetId& target, Millis retry_after, TimePoint now);
 
  private:
@@ -40,7 +40,8 @@ class Limiter {
     TimePoint filled;
     TimePoint not_before;
     TimePoint halved;
-    double used = 0;  // calls in the present window of a second, to find a rate for what has no limit
+    double too_much = 0;  // the rate that was halved last: the full one of what has no limit
+    double used = 0;      // calls in the present window of a second, to find a rate for what has no limit
     double used_before = 0;
     TimePoint window;
   };

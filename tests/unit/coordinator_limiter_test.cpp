@@ -244,6 +244,27 @@ TEST_CASE_METHOD(Bucket, "a limit that was learnt holds for a quiet minute, howe
   CHECK_FALSE(limiter.limits("NS", target));
 }
 
+TEST_CASE_METHOD(Bucket, "a limit that was learnt grows slowly, and not beyond what was too much, while it is used") {
+  for (int i = 0; i < 40; ++i) {
+    charge();
+    clock.advance(Millis(50));  // twenty a second
+  }
+  throttled();
+  CHECK(calls_within(Millis(1000)) <= 14);
+  CHECK(calls_within(Millis(1000)) < 20);
+  calls_within(Millis(20'000));
+  const auto later = calls_within(Millis(1000));
+  CHECK(later >= 18);
+  CHECK(later <= 22);
+}
+
+TEST_CASE_METHOD(Bucket, "a rate of less than a call in ten seconds is not exceeded for being throttled") {
+  rate(0.01);
+  charge();
+  throttled();
+  CHECK(calls_within(std::chrono::seconds(99)) == 0);
+}
+
 TEST_CASE_METHOD(Bucket, "a throttling forgives no calls that are not paid for yet") {
   rate(10);
   charge(60);
