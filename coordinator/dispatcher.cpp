@@ -30,8 +30,7 @@ JobId Dispatcher::submit(JobSpec spec, TimePoint now, WallTime wall) {
   count_in(record.spec);
   if (record.spec.recovered) {
     record.uncertain = true;
-    record.state = State::kDelayed;
-    delayed_.emplace(now + kRecoverAfter, id);
+    delay(record, now + kRecoverAfter);
   } else {
     enqueue(record, false);
   }
@@ -161,6 +160,12 @@ void Dispatcher::enqueue(Record& record, bool front) {
   }
 }
 
+void Dispatcher::delay(Record& record, TimePoint until) {
+  record.state = State::kDelayed;
+  record.delayed_until = until;
+  delayed_.emplace(until, record.id);
+}
+
 std::optional<JobId> Dispatcher::next_job(const Lane& lane, LaneState& state, TimePoint now) {
   std::array<std::size_t, 4> order = {3, 2, 1, 0};
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return state.queues[i].pass; });
@@ -214,8 +219,7 @@ void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects
       blocked_until_ = std::min(blocked_until_, now + kBusyPause);
       return;
     }
-    record.state = State::kDelayed;  // nobody of this manifest is there: others need not wait for it
-    delayed_.emplace(now + kNobodyPause, *id);
+    delay(record, now + kNobodyPause);  // nobody of this manifest is there: others need not wait for it
   }
 }
 
@@ -406,8 +410,7 @@ void Dispatcher::fail(Record& record, Error error, std::uint32_t calls, TimePoin
   }
   ++counters_.retried;
   notice(JobNotice::Kind::kRetried, record, error);
-  record.state = State::kDelayed;
-  delayed_.emplace(again, record.id);
+  delay(record, again);
 }
 
 bool Dispatcher::count_taken(Record& record) {
@@ -452,8 +455,7 @@ void Dispatcher::settle_suspects(Record& record, TimePoint now) {
     record.waits_since = now;
     enqueue(record, true);
   } else {
-    record.state = State::kDelayed;
-    delayed_.emplace(now + kCheckEvery, record.id);
+    delay(record, now + kCheckEvery);
   }
 }
 
@@ -536,11 +538,18 @@ void Dispatcher::tick(TimePoint now, Lateness lateness, Effects& effects) {
     for (const auto& id : late) expire(jobs_.at(id), now, effects);
   }
   while (!delayed_.empty() && delayed_.begin()->first <= now) {
-    const auto it = jobs_.find(delayed_.begin()->second);
+    const auto [until, id] = *delayed_.begin();
     delayed_.erase(delayed_.begin());
-    if (it == jobs_.end() || it->second.state != State::kDelayed) continue;
-    it->second.waits_since = now;
-    it->second.suspects.empty() ? enqueue(it->second, false) : settle_suspects(it->second, now);
+    const auto it = jobs_.find(id);
+    if (it == jobs_.end()) continue;
+    auto& record = it->second;
+    if (record.state != State::kDelayed || record.delayed_until != until) continue;
+    if (may_be_claimed(record) && lateness != Lateness::kJudge) {
+      delay(record, now + kCheckEvery);
+      continue;
+    }
+    record.waits_since = now;
+    record.suspects.empty() ? enqueue(record, false) : settle_suspects(record, now);
   }
   blocked_until_ = TimePoint::max();
   for (auto& [lane, state] : lanes_) {
@@ -559,6 +568,7 @@ TimePoint Dispatcher::next_due() const {
 void Dispatcher::grace(TimePoint now) {
   for (auto& [id, record] : jobs_) {
     if (record.state == State::kSent || record.state == State::kRunning) record.since = now;
+    if (record.state == State::kDelayed && may_be_claimed(record)) delay(record, now + kRecoverAfter);
   }
   for (auto& [lane, state] : lanes_) state.not_before = {};
 }

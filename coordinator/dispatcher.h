@@ -163,11 +163,14 @@ class Dispatcher {
     TimePoint deadline;
     TimePoint since;        // sent, or last renewed
     TimePoint waits_since;  // for a worker, where it is queued
-    TimePoint go_until;     // `go` is repeated while the worker may wait for it
+    TimePoint delayed_until;
+    TimePoint go_until;  // `go` is repeated while the worker may wait for it
     std::unique_ptr<PartAssembler> parts;
     std::vector<Token> unheard;  // dispatches that were given up without a sign, the newest last
   };
   using Jobs = std::unordered_map<JobId, Record>;
+  /// A worker may have it from before a restart, and not have been heard since.
+  static bool may_be_claimed(const Record& record) { return record.spec.recovered && record.attempt == 0; }
   static Millis lease_of(const Record& record) { return record.gone ? kChangeLease : kReadLease; }
 
   /// What waits for one target, and its turn among the others.
@@ -193,6 +196,7 @@ class Dispatcher {
   void count_in(const JobSpec& spec);
   void count_out(const JobSpec& spec);
   void enqueue(Record& record, bool front);
+  void delay(Record& record, TimePoint until);
   void pump(const Lane& lane, LaneState& state, TimePoint now, Effects& effects);
   std::optional<JobId> next_job(const Lane& lane, LaneState& state, TimePoint now);
   bool send(Record& record, LaneState& state, TimePoint now, Effects& effects);

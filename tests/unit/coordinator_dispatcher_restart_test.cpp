@@ -162,3 +162,49 @@ TEST_CASE_METHOD(DispatcherFixture,
     CHECK(dispatcher.leases(begun.job, begun.token));
   }
 }
+
+TEST_CASE_METHOD(DispatcherFixture,
+                 "after a stall whoever has what was begun before a restart has time anew to say so") {
+  join("w1");
+  join("w2");
+  auto made = change();
+  made.id = JobId("earlier");
+  made.recovered = true;
+  submit(made);
+  stall(Millis(4000));  // what a start may take
+  dispatcher.grace(clock.now());
+  const Running begun{made.id, Token("first")};
+  SECTION("it says so") {
+    advance(Millis(1000));
+    heartbeat("w1", {begun}, 0);
+    CHECK(sent.empty());
+    CHECK(cancelled.empty());
+    CHECK(dispatcher.leases(begun.job, begun.token));
+  }
+  SECTION("nobody does") {
+    CHECK(await(Millis(4000)).job.id == made.id);
+  }
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "nobody is asked again for what was begun before a restart while nobody is heard") {
+  using enum Dispatcher::Lateness;
+  const auto lateness = GENERATE(kDeadlines, kSkip);
+  join("w1");
+  join("w2");
+  auto made = change();
+  made.id = JobId("earlier");
+  made.recovered = true;
+  submit(made);
+  for (int tenth = 0; tenth < 50; ++tenth) {
+    tick(lateness);
+    stall(Millis(100));
+  }
+  CHECK(sent.empty());
+  dispatcher.grace(clock.now());
+  const Running begun{made.id, Token("first")};
+  advance(Millis(1000));
+  heartbeat("w1", {begun}, 0);
+  CHECK(sent.empty());
+  CHECK(cancelled.empty());
+  CHECK(dispatcher.leases(begun.job, begun.token));
+}

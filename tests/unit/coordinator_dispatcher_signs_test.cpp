@@ -440,3 +440,15 @@ TEST_CASE_METHOD(SignsFixture, "a late refusal of a read counts while nobody els
   fail(first.job, "w1", Errc::kAccessDenied);
   CHECK(failure() == Errc::kAccessDenied);
 }
+
+TEST_CASE_METHOD(SignsFixture, "what its target asks to be spared for a while is not sent for an earlier wait's end") {
+  join("w1");
+  const auto first = dispatch();
+  while (dispatcher.counters().resent == 0) advance(Millis(10));
+  REQUIRE(sent.empty());  // while it is not known whether its worker lives
+  fail(first.job, "w1", Errc::kServiceUnavailable, Millis(5000));
+  heartbeat("w1", {}, 1);
+  advance(Millis(4900));
+  CHECK(sent.empty());
+  CHECK(await(Millis(200)).job.id == first.job.id);
+}
