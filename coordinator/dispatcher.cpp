@@ -166,16 +166,18 @@ void Dispatcher::delay(Record& record, TimePoint until) {
   delayed_.emplace(until, record.id);
 }
 
-std::optional<JobId> Dispatcher::next_job(const Lane& lane, LaneState& state, TimePoint now) {
+std::optional<JobId> Dispatcher::next_job(const Lane& lane, LaneState& state, const std::set<std::string>& full,
+                                          TimePoint now) {
   std::array<std::size_t, 4> order = {3, 2, 1, 0};
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return state.queues[i].pass; });
   for (const auto index : order) {
     auto& targets = state.queues[index].targets;
     for (std::size_t left = targets.size(); left > 0; --left) {
       auto& turn = targets.front();
+      auto job = jobs_.end();
       while (!turn.jobs.empty()) {
-        const auto it = jobs_.find(turn.jobs.front());
-        if (it != jobs_.end() && it->second.state == State::kQueued) break;
+        job = jobs_.find(turn.jobs.front());
+        if (job != jobs_.end() && job->second.state == State::kQueued) break;
         turn.jobs.pop_front();
       }
       if (turn.jobs.empty()) {
@@ -183,8 +185,8 @@ std::optional<JobId> Dispatcher::next_job(const Lane& lane, LaneState& state, Ti
         continue;
       }
       const auto ready = limiter_.ready_at(lane.ns, turn.target, now);
-      if (ready > now) {
-        blocked_until_ = std::min(blocked_until_, ready);
+      if (ready > now) blocked_until_ = std::min(blocked_until_, ready);
+      if (ready > now || full.contains(job->second.spec.manifest)) {
         targets.splice(targets.end(), targets, targets.begin());
         continue;
       }
@@ -195,11 +197,21 @@ std::optional<JobId> Dispatcher::next_job(const Lane& lane, LaneState& state, Ti
       } else {
         targets.splice(targets.end(), targets, targets.begin());
       }
+      const auto pass = state.queues[index].pass;
+      // Those that had nothing to send do not catch up on the turns that they could not use.
+      for (auto& other : state.queues) other.pass = std::max(other.pass, pass);
       state.queues[index].pass += kStride[index];
       return id;
     }
   }
   return std::nullopt;
+}
+
+void Dispatcher::put_back(Record& record, LaneState& state) {
+  auto& queue = state.queues[static_cast<std::size_t>(record.spec.priority)];
+  enqueue(record, true);
+  const auto turn = std::ranges::find(queue.targets, record.spec.target.id, &TargetQueue::target);
+  queue.targets.splice(queue.targets.begin(), queue.targets, turn);
 }
 
 void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects& effects) {
@@ -209,15 +221,21 @@ void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects
   }
   const auto capacity =
       std::min<std::size_t>(registry_.capacity(lane), static_cast<std::size_t>(config_.limits.jobs_in_flight));
+  std::set<std::string> full;
   while (state.flying - state.stranded < capacity) {
-    const auto id = next_job(lane, state, now);
+    const auto id = next_job(lane, state, full, now);
     if (!id) return;
     auto& record = jobs_.at(*id);
     if (send(record, state, now, effects)) continue;
+    const auto index = static_cast<std::size_t>(record.spec.priority);
+    state.queues[index].pass -= kStride[index];
     if (registry_.serves(lane, record.spec.manifest)) {  // all who could take it are full
-      enqueue(record, true);
+      put_back(record, state);
       blocked_until_ = std::min(blocked_until_, now + kBusyPause);
-      return;
+      const auto has_room = [&](const WorkerEntry* worker) { return worker->has_room(now); };
+      if (std::ranges::none_of(registry_.lane(lane), has_room)) return;
+      full.insert(record.spec.manifest);  // those of another have room
+      continue;
     }
     delay(record, now + kNobodyPause);  // nobody of this manifest is there: others need not wait for it
   }

@@ -198,7 +198,10 @@ class Dispatcher {
   void enqueue(Record& record, bool front);
   void delay(Record& record, TimePoint until);
   void pump(const Lane& lane, LaneState& state, TimePoint now, Effects& effects);
-  std::optional<JobId> next_job(const Lane& lane, LaneState& state, TimePoint now);
+  /// `full`   manifests whose workers have no room
+  std::optional<JobId> next_job(const Lane& lane, LaneState& state, const std::set<std::string>& full, TimePoint now);
+  /// It and its target are next again.
+  void put_back(Record& record, LaneState& state);
   bool send(Record& record, LaneState& state, TimePoint now, Effects& effects);
   /// Whether a worker of it has been heard since.
   [[nodiscard]] bool is_heard_after(const Lane& lane, TimePoint time);

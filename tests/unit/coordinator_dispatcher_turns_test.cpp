@@ -149,3 +149,46 @@ TEST_CASE_METHOD(DispatcherFixture, "a target that is out of calls holds up no o
   CHECK(sent[0].job.target.id == TargetId("slow"));
   CHECK(sent[1].job.target.id == TargetId("quick"));
 }
+
+TEST_CASE_METHOD(DispatcherFixture, "a priority whose target may seldom be asked saves up no turns meanwhile") {
+  join("w1");
+  limiter.set_rate("NS", TargetId("slow"), 0.001, clock.now());
+  limiter.charge("NS", TargetId("slow"), 1, clock.now());
+  const auto slow = GENERATE(Priority::kDiscovery, Priority::kCommand);
+  const auto quick = slow == Priority::kDiscovery ? Priority::kCommand : Priority::kDiscovery;
+  submit(spec(slow, "slow"));
+  for (int i = 0; i < 300; ++i) submit(spec(quick));
+  tick();
+  for (int i = 0; i < 200; ++i) succeed(take().job, "w1");
+  for (int i = 0; i < 100; ++i) submit(spec(slow));
+  std::map<Priority, int> gone;
+  for (int i = 0; i < 45; ++i) {
+    const auto message = take();
+    ++gone[message.job.priority];
+    succeed(message.job, "w1");
+  }
+  CHECK(gone[Priority::kDiscovery] >= 4);
+  CHECK(gone[Priority::kDiscovery] <= 6);
+}
+
+TEST_CASE_METHOD(DispatcherFixture,
+                 "while those of one manifest are full, the others of the pool are not kept waiting") {
+  join("w1", 1, "m1");
+  join("w2", 1, "m2");
+  const auto of = [](const char* manifest, Priority priority, const char* target) {
+    auto made = spec(priority, target);
+    made.manifest = manifest;
+    return made;
+  };
+  const auto held = dispatch(of("m1", Priority::kCommand, "t1")).job;
+  accept(held, "w1");
+  for (int i = 0; i < 20; ++i) submit(of("m1", Priority::kCommand, "t1"));
+  for (int i = 0; i < 20; ++i) submit(of("m2", Priority::kDiscovery, "t2"));
+  tick();
+  int gone = 0;
+  for (; !sent.empty() && gone < 20; ++gone) succeed(take().job, "w2");
+  CHECK(gone == 20);
+  succeed(held, "w1");  // and those that were kept waiting go as soon as they can, in their order
+  REQUIRE(sent.size() == 1);
+  CHECK(sent[0].subject == own("w1"));
+}
