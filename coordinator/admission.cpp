@@ -176,7 +176,7 @@ void Admission::on_reply(const JobReply& reply, TimePoint now, Effects& effects)
     const auto asked = std::ranges::find(fetch.asked, reply.token, &Asked::token);
     if (asked == fetch.asked.end()) continue;
     const auto manifest = manifest_in(reply, *asked);
-    if (manifest) on_manifest(std::string(hash), WorkerId(asked->worker), *manifest, now, effects);
+    if (manifest) on_manifest(std::string(hash), Asked(*asked), *manifest, now, effects);
     return;
   }
 }
@@ -216,18 +216,24 @@ void Admission::drop_most_parts() {
   }
 }
 
-void Admission::on_manifest(const std::string& hash, const WorkerId& from, const Bytes& encoded, TimePoint now,
-                            Effects& effects) {
+/// Of the others that wait for it nothing is known, nor of one that has the same id in another namespace.
+void Admission::on_wrong_manifest(const std::string& hash, const Asked& from, TimePoint now, Effects& effects) {
   auto& fetch = fetches_.at(hash);
-  if (sha256_hex(encoded) != hash) {  // of the others nothing is known
-    const auto liar = fetch.waiting.extract(from);
-    waits_no_more(liar.mapped());
-    reject(liar.mapped().announcement, liar.mapped().reply,
+  std::erase_if(fetch.asked, [&](const Asked& asked) { return asked.worker == from.worker && asked.ns == from.ns; });
+  const auto liar = fetch.waiting.find(from.worker);
+  if (liar != fetch.waiting.end() && liar->second.announcement.ns == from.ns) {
+    waits_no_more(liar->second);
+    reject(liar->second.announcement, liar->second.reply,
            {"MANIFEST", "the manifest's SHA-256 is not the hash that was announced", true}, now, effects);
-    std::erase_if(fetch.asked, [&](const Asked& asked) { return asked.worker == from; });
-    fetch.waiting.empty() ? static_cast<void>(give_up(fetches_.find(hash))) : ask(hash, fetch, now, effects);
-    return;
+    fetch.waiting.erase(liar);
   }
+  fetch.waiting.empty() ? static_cast<void>(give_up(fetches_.find(hash))) : ask(hash, fetch, now, effects);
+}
+
+void Admission::on_manifest(const std::string& hash, const Asked& from, const Bytes& encoded, TimePoint now,
+                            Effects& effects) {
+  if (sha256_hex(encoded) != hash) return on_wrong_manifest(hash, from, now, effects);
+  auto& fetch = fetches_.at(hash);
   const auto waiting = fetch.waiting;
   give_up(fetches_.find(hash));
   auto manifest = decode<Manifest>(encoded);

@@ -84,8 +84,9 @@ class Admission {
   /// The manifest that an answer is, or that it completes.
   std::optional<Bytes> manifest_in(const JobReply& reply, Asked& asked);
   void learn(const std::string& hash, Manifest manifest);
-  void on_manifest(const std::string& hash, const WorkerId& from, const Bytes& encoded, TimePoint now,
-                   Effects& effects);
+  void on_manifest(const std::string& hash, const Asked& from, const Bytes& encoded, TimePoint now, Effects& effects);
+  /// Somebody who was asked for it has sent another.
+  void on_wrong_manifest(const std::string& hash, const Asked& from, TimePoint now, Effects& effects);
   void accept(const Announcement& announcement, const std::string& reply, TimePoint now, Effects& effects);
   void reject(const Announcement& announcement, const std::string& reply, const Rejection& why, TimePoint now,
               Effects& effects);

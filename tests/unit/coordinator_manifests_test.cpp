@@ -265,6 +265,27 @@ TEST_CASE_METHOD(AdmissionFixture, "who sends a wrong manifest twice does no har
   CHECK(honest.accepted());
 }
 
+TEST_CASE_METHOD(AdmissionFixture,
+                 "who takes a worker's id in another namespace speaks for no manifest of that worker") {
+  start();
+  auto& honest = add_silent_worker("w1");
+  auto& liar = *workers.emplace_back(std::make_unique<test::FakeWorker>(broker.connect("liar"), clock, "w1",
+                                                                        test::make_manifest({}, "OTHER"), system));
+  liar.announcement.manifest = honest.announcement.manifest;
+  liar.announce();
+  const auto reply = where_manifest_goes(liar);
+  honest.announce();
+  settle();
+  liar.alive = true;
+  liar.send_reply(manifest_asked_for(reply), reply, ManifestBytes{"another"});
+  settle();
+  for (const auto& answer : honest.answers) CHECK_FALSE(answer.rejected);
+  advance(Millis(1100));
+  honest.announce();
+  settle();
+  CHECK(honest.accepted());
+}
+
 TEST_CASE_METHOD(AdmissionFixture, "of manifests that do not come 256 are waited for, the last that were asked for") {
   start();
   auto& first = add_worker("w1");
