@@ -415,6 +415,13 @@ bool Coordinator::is_on_subject_of(std::string_view ns, const Message& message, 
   return false;
 }
 
+void Coordinator::leave_others(std::vector<Running>& jobs, const Message& message, TimePoint now) {
+  std::erase_if(jobs, [&](const Running& running) {
+    const auto* lane = core_->dispatcher.lane_of(running.job);
+    return lane != nullptr && !is_on_subject_of(lane->ns, message, now);
+  });
+}
+
 void Coordinator::complain(const Message& message, const std::string& what, TimePoint now) {
   ++status_.malformed;
   if (now - last_complaint_ < kOncePer) return;
@@ -485,9 +492,11 @@ void Coordinator::on_result(const Message& message, TimePoint now) {
 }
 
 void Coordinator::on_announcement(const Message& message, TimePoint now) {
-  const auto announcement = decoded<Announcement>(message, now);
+  auto announcement = decoded<Announcement>(message, now);
   if (!announcement || !is_on_subject_of(announcement->ns, message, now)) return;
   if (core_->admission.on_announcement(*announcement, std::string(message.reply), now, effects_)) {
+    leave_others(announcement->running, message, now);
+    core_->dispatcher.on_announcement(announcement->worker, announcement->running, now);
     core_->dispatcher.on_lane_changed({announcement->ns, announcement->pool});
   }
 }
@@ -504,10 +513,7 @@ void Coordinator::on_heartbeat(const Message& message, TimePoint now) {
   if (worker->lane() != Lane{heartbeat->ns, heartbeat->pool}) {
     return complain(message, "worker " + heartbeat->worker.value + " is of another namespace or pool", now);
   }
-  std::erase_if(heartbeat->running, [&](const Running& running) {
-    const auto* lane = core_->dispatcher.lane_of(running.job);
-    return lane != nullptr && !is_on_subject_of(lane->ns, message, now);
-  });
+  leave_others(heartbeat->running, message, now);
   const auto change = core_->registry.heartbeat(*heartbeat, now);
   core_->dispatcher.on_heartbeat(*heartbeat, now, effects_);
   core_->dispatcher.on_lane_changed(worker->lane());

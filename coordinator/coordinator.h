@@ -93,6 +93,8 @@ class Coordinator {
   /// Whether a message is on the subject of the namespace that it speaks for: whoever may publish there speaks for no
   /// other. Complains where it is not.
   bool is_on_subject_of(std::string_view ns, const Message& message, TimePoint now);
+  /// Of the jobs that a worker names on the message's subject those that are of its namespace, or nobody's.
+  void leave_others(std::vector<Running>& jobs, const Message& message, TimePoint now);
   template <typename T>
   Result<T> decoded(const Message& message, TimePoint now);
   void complain(const Message& message, const std::string& what, TimePoint now);

@@ -328,20 +328,6 @@ void Dispatcher::go(Record& record, TimePoint now, Effects& effects) {
                              {}});
 }
 
-void Dispatcher::recover(Record& record, const Heartbeat& heartbeat, const Running& running, TimePoint now) {
-  record.token = running.token;
-  record.state = State::kRunning;
-  record.since = now;
-  record.attempt = 1;
-  record.gone = true;
-  record.go_until = {};  // never: if it waits for its `go`, it gives the job back
-  record.deadline = std::max(record.deadline, now + kChangeLease);
-  record.worker = heartbeat.worker;
-  leases_.emplace(record.token.value, &record);
-  ++lanes_[record.spec.lane].flying;
-  if (auto* entry = registry_.find(heartbeat.worker)) ++entry->assigned;
-}
-
 void Dispatcher::end_flight(Record& record) {
   record.uncertain = record.uncertain || record.gone;
   leases_.erase(record.token.value);

@@ -123,6 +123,8 @@ class Dispatcher {
   /// Renews what it names; cancels what nobody leases.
   void on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects& effects);
   void on_worker_lost(const WorkerId& worker, TimePoint now, Effects& effects);
+  /// Who comes back keeps what it has from before a restart.
+  void on_announcement(const WorkerId& worker, const std::vector<Running>& running, TimePoint now);
   /// A worker joined or got room: what waits for the lane may go.
   void on_lane_changed(const Lane& lane);
 
@@ -210,7 +212,8 @@ class Dispatcher {
   void attribute(Record& record, const WorkerId& worker);
   /// The worker may begin a change: it is the one that has it.
   void go(Record& record, TimePoint now, Effects& effects);
-  void recover(Record& record, const Heartbeat& heartbeat, const Running& running, TimePoint now);
+  /// From before a restart; false: it is nothing that was waited for.
+  bool take_up(const WorkerId& worker, const Running& running, TimePoint now);
   void end_flight(Record& record);
   void recall(Record& record, Effects& effects);
   /// A job is sent again for want of a sign: a sign of what was sent before counts all the same, should it come.

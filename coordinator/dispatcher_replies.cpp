@@ -200,6 +200,28 @@ void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {
   enqueue(record, true);
 }
 
+bool Dispatcher::take_up(const WorkerId& worker, const Running& running, TimePoint now) {
+  const auto job = jobs_.find(running.job);
+  if (job == jobs_.end() || !may_be_claimed(job->second) || leases_.contains(running.token.value)) return false;
+  auto& record = job->second;
+  record.token = running.token;
+  record.state = State::kRunning;
+  record.since = now;
+  record.attempt = 1;
+  record.gone = true;
+  record.go_until = {};  // never: if it waits for its `go`, it gives the job back
+  record.deadline = std::max(record.deadline, now + kChangeLease);
+  record.worker = worker;
+  leases_.emplace(record.token.value, &record);
+  ++lanes_[record.spec.lane].flying;
+  if (auto* entry = registry_.find(worker)) ++entry->assigned;
+  return true;
+}
+
+void Dispatcher::on_announcement(const WorkerId& worker, const std::vector<Running>& running, TimePoint now) {
+  for (const auto& one : running) take_up(worker, one, now);
+}
+
 void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects& effects) {
   for (const auto& running : heartbeat.running) {
     if (auto* late = find_unheard(running.job, running.token); late != nullptr && late->state != State::kRunning) {
@@ -207,12 +229,7 @@ void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects
     }
     const auto lease = leases_.find(running.token.value);
     if (lease == leases_.end() || lease->second->id != running.job) {
-      const auto waiting = jobs_.find(running.job);
-      const bool waits = waiting != jobs_.end() && waiting->second.attempt == 0;  // nobody else has it
-      if (waits && waiting->second.spec.recovered) {
-        recover(waiting->second, heartbeat, running, now);
-        continue;
-      }
+      if (take_up(heartbeat.worker, running, now)) continue;
       cancel(heartbeat.ns, heartbeat.worker, running.job, running.token, effects);
       continue;
     }

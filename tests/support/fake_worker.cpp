@@ -180,7 +180,14 @@ FakeWorker::FakeWorker(std::unique_ptr<Bus> bus, const Clock& clock, std::string
   bus_->subscribe_answers(bus_->inbox() + ".>").value();
 }
 
+std::vector<Running> FakeWorker::running() const {
+  std::vector<Running> running;
+  for (const auto& held : held_) running.push_back({held.job.id, held.job.token});
+  return running;
+}
+
 void FakeWorker::announce() {
+  announcement.running = running();
   bus_->publish({subjects_.announce(announcement.ns), bus_->inbox() + ".announced", encode(announcement), {}}).value();
 }
 
@@ -319,7 +326,7 @@ void FakeWorker::heartbeat() {
   beat.free_slots =
       static_cast<std::uint16_t>(announcement.slots - std::min<std::size_t>(announcement.slots, held_.size()));
   beat.draining = draining;
-  for (const auto& held : held_) beat.running.push_back({held.job.id, held.job.token});
+  beat.running = running();
   bus_->publish({subjects_.heartbeat(announcement.ns), {}, encode(beat), {}}).value();
 }
 

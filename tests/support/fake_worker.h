@@ -115,6 +115,7 @@ class FakeWorker {
   };
   void on_control(const Control& control, const std::string& reply);
   void take_job(const Job& job, const std::string& reply);
+  [[nodiscard]] std::vector<Running> running() const;
   void heartbeat();
   void begin_change(const Job& job, const std::string& reply);
 

@@ -133,3 +133,23 @@ TEST_CASE_METHOD(RecoveryFixture, "what may have been made before a restart is l
   finish_runs();
   CHECK(listed("NS::Box") == Strings{"made-1", "made-2"});
 }
+
+TEST_CASE_METHOD(RecoveryFixture, "a worker that comes back late keeps what it makes, and nobody else makes it") {
+  start_discovered();
+  worker().on_go = [](const Job&) { return Behaviour(FakeWorker::Hold{}); };
+  const auto id = begin(stack({box("a")}));
+  wait_until([&] { return worker().asked<CreateJob>().size() == 1; });
+  advance(Millis(300));
+  worker().alive = false;  // its connection, too
+  restart();
+  advance(Millis(6000));
+  worker().alive = true;
+  worker().announce();
+  advance(Millis(3000));
+  CHECK(worker().asked<CreateJob>().size() == 1);
+  for (const auto& control : worker().controls) CHECK_FALSE(std::holds_alternative<Cancel>(control.action));
+  const auto job = worker().asked<CreateJob>().front();
+  worker().send_late(job, system.change(job));
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(count() == 1);
+}
