@@ -33,7 +33,8 @@ SELECT quote_ident(e.extname) AS native_id, 'extension:' || d.oid || '.' || e.oi
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace JOIN pg_database d ON d.datname = current_database())";
 
 /// Ordinary and partitioned tables (partitions are tables too). What stands for a default of a generated or identity
-/// column says so in the words of CREATE TABLE. NOT NULL is `nullable`, not a constraint; triggers are none either.
+/// column says so in the words of CREATE TABLE. NOT NULL is `nullable`, not a constraint; triggers are none either. Nor
+/// is what the server itself adds to a foreign key for each partition of the table that it refers to.
 inline constexpr char kTables[] = R"(
 SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS native_id,
   'table:' || d.oid || '.' || c.oid AS uid, n.nspname AS scope, c.relname AS name, c.relnamespace AS namespace,
@@ -56,7 +57,8 @@ SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS native_id,
         'type', CASE k.contype WHEN 'p' THEN 'PRIMARY KEY' WHEN 'u' THEN 'UNIQUE' WHEN 'f' THEN 'FOREIGN KEY'
                                WHEN 'c' THEN 'CHECK' ELSE 'EXCLUDE' END,
         'definition', pg_get_constraintdef(k.oid)) ORDER BY k.conname), '[]')
-      FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype IN ('p', 'u', 'f', 'c', 'x'))) AS properties
+      FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype IN ('p', 'u', 'f', 'c', 'x') AND NOT EXISTS (
+        SELECT FROM pg_constraint o WHERE o.oid = k.conparentid AND o.confrelid <> k.confrelid))) AS properties
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_database d ON d.datname = current_database()
 WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't')";
 

@@ -113,8 +113,11 @@ struct Pg {
   [[nodiscard]] ReadItem read(const std::string& type, const std::string& id) const {
     return testing::read_all(plugin, type, config, {id}).at(0);
   }
+  [[nodiscard]] Item item(const std::string& type, const std::string& id) const {
+    return std::get<Item>(read(type, id));
+  }
   [[nodiscard]] Json properties(const std::string& type, const std::string& id) const {
-    return Json::parse(std::get<Item>(read(type, id)).properties);
+    return Json::parse(item(type, id).properties);
   }
   [[nodiscard]] Errc read_error(const std::string& type, const std::string& id) const {
     return std::get<Error>(read(type, id)).code;
@@ -267,6 +270,24 @@ TEST_CASE("the settings of the worker's role change nothing") {
   const Pg app("host=127.0.0.1 user=app dbname=shop port=" + std::to_string(fleet().server.port()));
   CHECK(app.list("PG::Table", in_schema("shop", "sales")) == super.list("PG::Table", in_schema("shop", "sales")));
   CHECK(app.list("PG::Role") == super.list("PG::Role"));
+}
+
+TEST_CASE("a foreign key to a partitioned table is one constraint, however many partitions that has") {
+  fleet().db("postgres").run("CREATE DATABASE parts");
+  const auto db = fleet().db("parts");
+  db.run("CREATE TABLE whole (id int PRIMARY KEY) PARTITION BY LIST (id)");
+  db.run("CREATE TABLE user_of (id int CONSTRAINT to_whole REFERENCES whole)");
+  const Pg pg;
+  const auto before = pg.item("PG::Table", "parts.public.user_of");
+  for (const std::string id : {"1", "2"}) {
+    db.run("CREATE TABLE part_" + id + " PARTITION OF whole FOR VALUES IN (" + id + ")");
+  }
+  CHECK(pg.item("PG::Table", "parts.public.user_of") == before);
+  db.run("CREATE TABLE users (id int CONSTRAINT to_whole REFERENCES whole) PARTITION BY LIST (id)");
+  db.run("CREATE TABLE users_1 PARTITION OF users FOR VALUES IN (1)");
+  for (const char* id : {"parts.public.users", "parts.public.users_1"}) {
+    CHECK(pg.properties("PG::Table", id)["constraints"].size() == 1);
+  }
 }
 
 TEST_CASE("changes: columns, names, owners, removals") {
