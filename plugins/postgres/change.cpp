@@ -76,6 +76,19 @@ Result<Resource> hold(const Kind& kind, const Open& opened, const Address& at, c
   return std::move(**there);
 }
 
+/// A partition would go with its table unasked.
+Result<void> check_no_partitions(const Open& opened, const Address& at, const std::string& native_id) {
+  const auto partition = opened.session->query(
+      "SELECT quote_ident(n.nspname) || '.' || quote_ident(p.relname) FROM pg_inherits i JOIN pg_class p ON p.oid = "
+      "i.inhrelid JOIN pg_namespace n ON n.oid = p.relnamespace WHERE p.relispartition AND i.inhparent = $1::regclass "
+      "ORDER BY 1 LIMIT 1",
+      {table_name(*opened.session, at.scope, at.name)});
+  if (!partition) return partition.error();
+  if (partition->empty()) return {};
+  return conflict(native_id + " has partitions, which are tables that are not deleted along with it: " +
+                  partition->front().front());
+}
+
 /// Beside what was to be changed everything is as before: nobody else changed the object meanwhile.
 bool untouched(const Json& before, const Json& after, const Json& wanted) {
   return std::ranges::all_of(before.items(), [&](const auto& property) {
@@ -136,6 +149,9 @@ Result<Mutation> remove(const Kind& kind, const DeleteRequest& request, JobConte
     return there.error();
   }
   auto& session = *opened->session;
+  if (&kind == &kTable) {
+    if (auto alone = check_no_partitions(*opened, *at, request.native_id); !alone) return alone.error();
+  }
   const auto name =
       kind.home == Home::kSchema ? table_name(session, at->scope, at->name) : session.identifier(at->name);
   if (auto dropped = session.query("DROP " + std::string(kind.noun) + " " + name); !dropped) return dropped.error();

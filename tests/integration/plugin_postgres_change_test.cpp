@@ -474,6 +474,21 @@ TEST_CASE("tables: changed in place") {
   pg.remove(kRole, "owner_4");
 }
 
+TEST_CASE("tables: one with partitions is not deleted, as they are tables of their own") {
+  const Pg pg;
+  const Own own("parted");
+  const auto admin = db("parted");
+  admin.run("CREATE TABLE whole (id int) PARTITION BY LIST (id)");
+  admin.run("CREATE TABLE part PARTITION OF whole FOR VALUES IN (1)");
+  const auto result = pg.try_remove(kTable, "parted.public.whole");
+  REQUIRE(std::holds_alternative<Error>(result));
+  CHECK(std::get<Error>(result).code == Errc::kConflict);
+  CHECK_THAT(std::get<Error>(result).message, Catch::Contains("public.part"));
+  REQUIRE(pg.is_there(kTable, "parted.public.part"));
+  pg.remove(kTable, "parted.public.part");
+  pg.remove(kTable, "parted.public.whole");
+}
+
 TEST_CASE("tables: what cannot be done changes nothing") {
   const Pg pg;
   const Own own("refused");
