@@ -130,8 +130,7 @@ class Alteration {
   }
 
   void alter_column(const Json& before, const Json& wanted) {
-    const auto name = session_.identifier(text_of(wanted, "name"));
-    const auto column = "ALTER COLUMN " + name + " ";
+    const auto column = "ALTER COLUMN " + session_.identifier(text_of(wanted, "name")) + " ";
     const bool retyped = wanted.at("type") != before.at("type");
     const auto was = parse_default(text_of(before, "default"));
     const auto value = parse_default(text_of(wanted, "default"));
@@ -140,7 +139,7 @@ class Alteration {
     const bool fresh = said && (text_of(wanted, "default") != text_of(before, "default") ||
                                 (retyped && value.kind == Kind::kExpression));
     if (fresh) drop_default(column, was, value);
-    if (retyped) retype(column, name, text_of(wanted, "type"), fresh ? Kind::kNone : was.kind);
+    if (retyped) retype(column, wanted, fresh ? Kind::kNone : was.kind);
     if (wanted.contains("nullable") && wanted["nullable"] != before.at("nullable")) {
       alter(column + (wanted["nullable"] == true ? "DROP" : "SET") + " NOT NULL");
     }
@@ -166,8 +165,9 @@ class Alteration {
 
   /// By itself PostgreSQL casts as in an assignment, which refuses to cut a text off; asked to, it casts whatever it
   /// can.
-  void retype(const std::string& column, const std::string& name, const std::string& type, Kind kind) {
-    const auto statement = column + "TYPE " + type;
+  void retype(const std::string& column, const Json& wanted, Kind kind) {
+    const auto name = text_of(wanted, "name"), type = text_of(wanted, "type");
+    const auto statement = column + "TYPE " + type + collation(name, type);
     if (kind == Kind::kStored) return alter(statement);
     if (run_.failed()) return;
     run_.run("SAVEPOINT retype");
@@ -176,7 +176,24 @@ class Alteration {
     if (done) return;
     if (session_.sqlstate() != kNoAutomaticCast) return run_.refuse(std::move(done.error()));
     run_.run("ROLLBACK TO SAVEPOINT retype");
-    alter(statement + " USING " + name + "::" + type);
+    alter(statement + " USING " + session_.identifier(name) + "::" + type);
+  }
+
+  /// That of a column which has another than its type; with a new type it would be lost, unless that has none.
+  std::string collation(const std::string& name, const std::string& type) {
+    if (run_.failed()) return "";
+    const auto rows = session_.query(
+        "SELECT ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(l.collname) FROM pg_attribute a "
+        "JOIN pg_type t ON t.oid = a.atttypid JOIN pg_collation l ON l.oid = a.attcollation "
+        "JOIN pg_namespace n ON n.oid = l.collnamespace JOIN pg_type w ON w.oid = to_regtype($3) "
+        "WHERE a.attrelid = $1::regclass AND a.attname = $2 "
+        "AND l.oid <> t.typcollation AND w.typcollation <> 0",
+        {name_, name, type});
+    if (!rows) {
+      run_.refuse(rows.error());
+      return "";
+    }
+    return rows->empty() ? "" : rows->front().front();
   }
 
   Session& session_;

@@ -474,6 +474,27 @@ TEST_CASE("tables: changed in place") {
   pg.remove(kRole, "owner_4");
 }
 
+TEST_CASE("tables: what is not declared of a column stays when its type changes") {
+  const Pg pg;
+  const Own own("collated");
+  const auto admin = db("collated");
+  admin.run("CREATE TABLE t (a text COLLATE \"C\", b text)");
+  admin.run("CREATE COLLATION \"Odd.C\" FROM \"POSIX\"; ALTER TABLE t ALTER b TYPE text COLLATE \"Odd.C\"");
+  const auto collations = [&] {
+    return admin.one(
+        "SELECT string_agg(l.collname, ' ' ORDER BY attname) FROM pg_attribute JOIN pg_collation l ON "
+        "l.oid = attcollation WHERE attrelid = 't'::regclass AND attnum > 0");
+  };
+  const auto columns = [&](const char* type) {
+    pg.update(kTable, "collated.public.t", {{"columns", {column("a", type), column("b", type)}}});
+  };
+  columns("character varying(20)");
+  CHECK(collations() == "C Odd.C");
+  columns("integer");  // which has none, and is cast by USING
+  columns("text");
+  CHECK(collations() == "default default");
+}
+
 TEST_CASE("tables: one with partitions is not deleted, as they are tables of their own") {
   const Pg pg;
   const Own own("parted");
