@@ -30,6 +30,14 @@ constexpr Millis kStatementTimeout{60'000};
 constexpr Millis kLongestTimeout{std::numeric_limits<int>::max()};
 constexpr Millis kCancelPatience{1000};
 constexpr int kMostCancels = 16;  // under way, of this process
+/// What values look like in expressions that the server prints.
+constexpr auto kSpellings = std::to_array<std::pair<const char*, const char*>>({
+    {"TimeZone", "UTC"},
+    {"DateStyle", "ISO, MDY"},
+    {"IntervalStyle", "postgres"},
+    {"bytea_output", "hex"},
+    {"extra_float_digits", "1"},
+});
 constexpr std::string_view kUniqueViolation = "23505";
 constexpr std::string_view kDependents = "2BP01";
 constexpr std::string_view kInUse = "55006";
@@ -154,17 +162,32 @@ Result<void> Session::begin() {
   // A change may take as long as its job; a worker that is cut off must not hold a database either, hence the second.
   const auto most = mode_ == Mode::kRead ? kStatementTimeout : kLongestTimeout;
   const auto timeout = std::to_string(std::clamp(left, Millis{1}, most).count());
-  const std::array<std::string, 7> settings{
+  std::vector<std::string> settings{
       "statement_timeout = " + timeout,   "idle_in_transaction_session_timeout = " + timeout,
       "search_path = pg_catalog",         "quote_all_identifiers = off",
       "standard_conforming_strings = on", "client_min_messages = error",
       "client_encoding = 'UTF8'"};
+  for (const auto& [name, value] : kSpellings) settings.push_back(std::string(name) + " = '" + value + "'");
   std::string sql = mode_ == Mode::kRead     ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
                     : mode_ == Mode::kChange ? "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
                                              : "";
   for (const auto& setting : settings) sql += (mode_ == Mode::kSingle ? "SET " : "SET LOCAL ") + setting + ";";
   if (PQsendQuery(connection_.get(), sql.c_str()) == 0) return error_of(nullptr);
   if (auto done = answer(); !done) return done.error();
+  return {};
+}
+
+Result<void> Session::spell(Spelling spelling) {
+  std::string sql;
+  for (const auto& [name, value] : kSpellings) {
+    sql += (sql.empty() ? "SELECT" : ",") + std::string(" set_config('") + name + "', '" + value + "', true)";
+  }
+  if (spelling == Spelling::kOfRole) {
+    sql = "SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name IN (";
+    for (const auto& [name, value] : kSpellings) sql += std::string("'") + name + "', ";
+    sql += "NULL)";
+  }
+  if (auto set = query(sql); !set) return set.error();
   return {};
 }
 

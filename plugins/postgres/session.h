@@ -45,6 +45,11 @@ class Session {
 
   /// Runs one statement and counts one call. After an error the session can only be closed.
   Result<Rows> query(const std::string& sql, const std::vector<std::string>& parameters = {});
+  enum class Spelling : std::uint8_t { kFixed, kOfRole };
+  /// Values, as of time, are printed alike whatever the role's own settings are. Where the server takes texts for
+  /// values itself, as in the rows of a table, it does so by those, until this is kFixed again. Not in a kSingle
+  /// session.
+  Result<void> spell(Spelling spelling);
   /// An error that says what is known of a change: whether it stays is unknown once the connection is lost here, or the
   /// job stopped.
   Result<void> commit();

@@ -209,15 +209,17 @@ std::string table_name(Session& session, const std::string& schema, const std::s
 
 Result<void> create_table(Session& session, const Json& declared) {
   if (auto good = check(session, declared); !good) return good;
+  if (auto set = session.spell(Session::Spelling::kOfRole); !set) return set;
   Alteration table(session, declared);
   table.create(declared.value("columns", Json::array()));
   table.add_constraints(Json::array(), declared.value("constraints", Json::array()));
   if (declared.contains("owner")) table.owner(text_of(declared, "owner"));
-  return table.result();
+  return table.result() ? session.spell(Session::Spelling::kFixed) : table.result();
 }
 
 Result<void> change_table(Session& session, const Json& before, const Json& wanted) {
   if (auto good = check(session, wanted); !good) return good;
+  if (auto set = session.spell(Session::Spelling::kOfRole); !set) return set;
   Alteration table(session, before);
   table.change();
   const auto constraints = wanted.value("constraints", before.at("constraints"));
@@ -225,7 +227,7 @@ Result<void> change_table(Session& session, const Json& before, const Json& want
   if (wanted.contains("columns")) table.columns(before.at("columns"), wanted["columns"]);
   table.add_constraints(before.at("constraints"), constraints);
   if (wanted.contains("owner") && wanted["owner"] != before.at("owner")) table.owner(text_of(wanted, "owner"));
-  return table.result();
+  return table.result() ? session.spell(Session::Spelling::kFixed) : table.result();
 }
 
 }  // namespace muster::postgres

@@ -495,6 +495,21 @@ TEST_CASE("tables: what is not declared of a column stays when its type changes"
   CHECK(collations() == "default default");
 }
 
+TEST_CASE("tables: rows are cast as the database says, and printed as all databases are") {
+  const Pg pg;
+  const Own own("zoned");
+  db().run("ALTER DATABASE zoned SET timezone = 'Asia/Tokyo'");
+  const auto admin = db("zoned");
+  admin.run("CREATE TABLE t (at timestamp)");
+  admin.run("INSERT INTO t VALUES ('2020-01-01 00:00:00')");
+  Json at = column("at", "timestamp with time zone");
+  at["default"] = "'2020-06-01 00:00:00+00'::timestamp with time zone";
+  pg.update(kTable, "zoned.public.t", {{"columns", {at}}});
+  CHECK(admin.one("SELECT at = '2020-01-01 00:00:00+09' FROM t") == "t");
+  Json made = own.table("made", {at});
+  pg.create(kTable, made);
+}
+
 TEST_CASE("tables: one with partitions is not deleted, as they are tables of their own") {
   const Pg pg;
   const Own own("parted");

@@ -272,6 +272,23 @@ TEST_CASE("the settings of the worker's role change nothing") {
   CHECK(app.list("PG::Role") == super.list("PG::Role"));
 }
 
+TEST_CASE("what a session prints of values is the same whatever its role, database and environment say") {
+  const auto admin = fleet().db("postgres");
+  admin.run("CREATE DATABASE words");
+  const auto db = fleet().db("words");
+  db.run(
+      "CREATE TABLE t (at timestamptz DEFAULT '2020-01-31 00:00:00+00' CHECK (at > '2019-01-31 00:00:00+00'), "
+      "span interval DEFAULT '1 day 2 hours', bytes bytea DEFAULT '\\x01ff')");
+  const Pg pg;
+  const auto before = pg.properties("PG::Table", "words.public.t");
+  for (const char* setting : {"timezone = 'Europe/Berlin'", "datestyle = 'German'", "intervalstyle = 'iso_8601'",
+                              "bytea_output = 'escape'"}) {
+    admin.run("ALTER DATABASE words SET " + std::string(setting));
+  }
+  CHECK(pg.properties("PG::Table", "words.public.t") == before);
+  CHECK(before["columns"][0]["default"] == "'2020-01-31 00:00:00+00'::timestamp with time zone");
+}
+
 TEST_CASE("a foreign key to a partitioned table is one constraint, however many partitions that has") {
   fleet().db("postgres").run("CREATE DATABASE parts");
   const auto db = fleet().db("parts");
