@@ -6,6 +6,14 @@
 #include "table.h"
 
 namespace muster::postgres {
+namespace {
+
+/// With replacement characters where bytes are not UTF-8.
+std::string utf8_of(const std::string& bytes) {
+  return Json::parse(Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
+}  // namespace
 
 const Kind kRole{"PG::Role", "ROLE", kRoles, kRoleSchema, Home::kServer, create_role, change_role};
 const Kind kDatabase{"PG::Database", "DATABASE",      kDatabases,     kDatabaseSchema,
@@ -28,6 +36,10 @@ Result<std::string> parse_config(const Json& json) {
   return dsn->get<std::string>();
 }
 
+bool is_text(const std::string& bytes) {
+  return utf8_of(bytes) == bytes;
+}
+
 /// The rows after the one that the page token names, one more than the page takes.
 std::string list_sql(const Kind& kind) {
   const std::string_view below = kind.home == Home::kSchema
@@ -45,7 +57,8 @@ std::string read_sql(const Kind& kind) {
 }
 
 Resource resource_of(const Place& place, const std::vector<std::string>& row) {
-  auto properties = Json::parse(row[2]);
+  auto properties = Json::parse(row[2], nullptr, false);
+  if (properties.is_discarded()) properties = Json::parse(utf8_of(row[2]));
   if (place.part.empty()) return {row[0], properties, row[1]};
   properties["database"] = place.database;
   return {place.part + "." + row[0], properties, row[1]};

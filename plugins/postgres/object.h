@@ -40,7 +40,11 @@ struct Place {
 std::string list_sql(const Kind& kind);
 std::string read_sql(const Kind& kind);
 
-/// Of a row that one of these gave.
+/// Whether bytes are UTF-8. Names of roles and databases need not be: the server keeps those of all its databases as
+/// they are, and one of LATIN1 has others.
+bool is_text(const std::string& bytes);
+
+/// Of a row that one of these gave, whose id is text; what is none in its properties is replaced.
 Resource resource_of(const Place& place, const std::vector<std::string>& row);
 
 /// The object of that name as it is now, if it is there.

@@ -45,11 +45,35 @@ Result<Place> place_of(const Kind& kind, const ListRequest& request) {
   return Place{std::move(*database), std::string(part)};
 }
 
+/// Where a page of these rows ends: behind one with an id that can be its token, the last of `limit` ones or else the
+/// next; before the last row, which only says that there are more.
+Rows::const_iterator page_end(const Rows& rows, std::size_t limit) {
+  const auto named = [](const auto& row) { return is_text(row.front()); };
+  const auto middle = rows.begin() + static_cast<std::ptrdiff_t>(limit);
+  const auto last = std::find_if(std::make_reverse_iterator(middle), rows.rend(), named);
+  if (last != rows.rend()) return last.base();
+  const auto next = std::find_if(middle, std::prev(rows.end()), named);
+  return next == std::prev(rows.end()) ? rows.end() : std::next(next);
+}
+
+ListPage page_of(const Place& place, Rows::const_iterator begin, Rows::const_iterator end) {
+  ListPage page;
+  for (auto row = begin; row != end; ++row) {
+    if (is_text(row->front())) {
+      page.items.push_back(resource_of(place, *row));
+    } else {
+      page.problems.push_back({percent_encode(row->front()), unsupported("its name is stored in another encoding than "
+                                                                         "that of the database that was asked")});
+    }
+  }
+  return page;
+}
+
 Result<ListPage> list(const Kind& kind, const ListRequest& request, JobContext& context) {
   const auto dsn = parse_config(request.target.config);
   if (!dsn) return dsn.error();
   const auto limit = request.page_size == 0 ? kPageSize : std::min(request.page_size, kPageSize);
-  std::vector<std::string> parameters{request.page_token, std::to_string(limit + 1)};
+  std::vector<std::string> parameters{request.page_token, ""};
   const auto place = place_of(kind, request);
   if (!place) return place.error();
   if (kind.home == Home::kSchema) {
@@ -63,21 +87,22 @@ Result<ListPage> list(const Kind& kind, const ListRequest& request, JobContext& 
     if (place->database.empty()) return invalid_request("config.dsn: its database takes no connections");
     return ListPage{};  // nobody can look into it
   }
-  auto rows = (*session)->query(list_sql(kind), parameters);
-  if (!rows) {
-    // That the schema is gone says that nothing is in it; that a catalog is missing says nothing.
-    const bool gone = (*session)->sqlstate() == kNoSchema;
-    if (rows.error().code == Errc::kNotFound && !gone) rows.error().code = Errc::kUnsupported;
-    return rows.error();
+  for (std::size_t most = limit;; most *= 2) {
+    parameters[1] = std::to_string(most + 1);
+    auto rows = (*session)->query(list_sql(kind), parameters);
+    if (!rows) {
+      // That the schema is gone says that nothing is in it; that a catalog is missing says nothing.
+      const bool gone = (*session)->sqlstate() == kNoSchema;
+      if (rows.error().code == Errc::kNotFound && !gone) rows.error().code = Errc::kUnsupported;
+      return rows.error();
+    }
+    if (rows->size() <= most) return page_of(*place, rows->begin(), rows->end());
+    if (const auto end = page_end(*rows, limit); end != rows->end()) {
+      auto page = page_of(*place, rows->begin(), end);
+      page.next_page_token = std::prev(end)->front();
+      return page;
+    }
   }
-
-  ListPage page;
-  if (rows->size() > limit) {
-    rows->resize(limit);
-    page.next_page_token = rows->back().front();
-  }
-  for (const auto& row : *rows) page.items.push_back(resource_of(*place, row));
-  return page;
 }
 
 /// The resources of one place among those that `wanted`, a JSON array of [scope, name], names.

@@ -307,6 +307,21 @@ TEST_CASE("a foreign key to a partitioned table is one constraint, however many 
   }
 }
 
+TEST_CASE("a name that is no text here hides nobody else") {
+  const auto admin = fleet().db("postgres");
+  const auto latin = fleet().db("größe");  // a database of LATIN1: what is made here is stored so
+  latin.run("CREATE ROLE \"früh\"");
+  const Pg pg;
+  for (const std::uint32_t size : {1U, 2U, 100U}) {
+    const auto listed = testing::list_all(pg.plugin, "PG::Role", pg.config, std::nullopt, size);
+    REQUIRE(listed.problems.size() == 1);
+    CHECK(listed.problems[0].failure.code == Errc::kUnsupported);
+    CHECK(listed.items.size() + 1 == std::stoul(admin.one("SELECT count(*) FROM pg_roles")));
+  }
+  CHECK(std::holds_alternative<Item>(pg.read("PG::Role", "app")));
+  latin.run("DROP ROLE \"früh\"");
+}
+
 TEST_CASE("changes: columns, names, owners, removals") {
   const Pg pg;
   const auto admin = fleet().db("postgres");
