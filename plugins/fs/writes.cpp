@@ -70,6 +70,10 @@ Result<Wanted> wanted_of(Kind kind, const Json& properties, ReadOnly read_only) 
       if (!wanted.target || wanted.target->empty() || wanted.target->find('\0') != std::string::npos) {
         return wrong("must be a path");
       }
+      // Another spelling would never be read back.
+      if (const auto escaped = percent_encode(*wanted.target); value != escaped) {
+        return wrong("is not in its escaped form, which is " + escaped);
+      }
     } else {
       return wrong("unknown property");
     }

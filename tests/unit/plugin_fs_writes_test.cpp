@@ -411,6 +411,8 @@ TEST_CASE("what no object can be is refused, and names the property") {
       {kLink, {{"path", fs / "f"}}, "properties.target"},
       {kLink, {{"path", fs / "f"}, {"target", ""}}, "properties.target"},
       {kLink, {{"path", fs / "f"}, {"target", "a%00"}}, "properties.target"},
+      {kLink, {{"path", fs / "f"}, {"target", "a%20b"}}, "properties.target"},  // is read back as `a b`
+      {kLink, {{"path", fs / "f"}, {"target", "%ff"}}, "properties.target"},
       {kLink, {{"path", fs / "f"}, {"target", "x"}, {"mode", "0777"}}, "properties.mode"},
   };
   for (const auto& [type, properties, key] : mistakes) {
