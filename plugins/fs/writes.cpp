@@ -113,11 +113,15 @@ bool is_ours(Kind kind, const Place& place, const Status& status, const Wanted& 
   return is_as_wanted(place, status, wanted);
 }
 
-/// The object after a change.
-Result<Mutation> changed(View& view, Kind kind, const Place& place, const std::string& native_id) {
+/// The object after a change that gave it what is declared: systems leave out some of it without saying so.
+Result<Mutation> changed(View& view, Kind kind, const Place& place, const std::string& native_id,
+                         const Attributes& declared) {
   auto seen = view.look(kind, place.parent, place.name, native_id);
-  if (seen) return Mutation(std::move(seen->resource));
-  return not_stabilized(native_id + ": was changed, and then: " + seen.error().message);
+  if (!seen) return not_stabilized(native_id + ": was changed, and then: " + seen.error().message);
+  if (!has_attributes(seen->status, declared)) {
+    return not_stabilized(native_id + ": the system does not keep its mode or owner as declared");
+  }
+  return Mutation(std::move(seen->resource));
 }
 
 }  // namespace
@@ -125,6 +129,7 @@ Result<Mutation> changed(View& view, Kind kind, const Place& place, const std::s
 Result<Mutation> create(Kind kind, Sweeper& sweeper, const CreateRequest& request, JobContext& context) {
   auto wanted = wanted_of(kind, request.properties, ReadOnly::kRefused);
   if (!wanted) return wanted.error();
+  const auto declared = wanted->attributes;
   if (kind == Kind::kDirectory && !wanted->attributes.mode) wanted->attributes.mode = kDirectoryMode;
   if (kind == Kind::kFile && !wanted->attributes.mode) wanted->attributes.mode = kFileMode;
   if (kind == Kind::kFile && !wanted->content) wanted->content = "";
@@ -145,7 +150,7 @@ Result<Mutation> create(Kind kind, Sweeper& sweeper, const CreateRequest& reques
   } else if (!made) {
     return at(wanted->path, made.error());
   }
-  return changed(*view, kind, *place, wanted->path);
+  return changed(*view, kind, *place, wanted->path, made ? declared : Attributes());
 }
 
 Result<Mutation> update(Kind kind, Sweeper& sweeper, const UpdateRequest& request, JobContext& context) {
@@ -171,6 +176,7 @@ Result<Mutation> update(Kind kind, Sweeper& sweeper, const UpdateRequest& reques
   }
 
   auto& attributes = wanted->attributes;
+  const auto declared = attributes;
   Result<void> done;
   const auto target = kind == Kind::kSymlink ? link_target(place->parent, place->name) : Result<std::string>("");
   if (wanted->content && !has_content(place->parent, place->name, *wanted->content)) {
@@ -186,7 +192,7 @@ Result<Mutation> update(Kind kind, Sweeper& sweeper, const UpdateRequest& reques
     done = set_attributes(place->parent, place->name, status, attributes);
   }
   if (!done) return at(id, done.error());
-  return changed(*view, kind, *place, id);
+  return changed(*view, kind, *place, id, declared);
 }
 
 Result<Mutation> remove(Kind kind, Sweeper& sweeper, const DeleteRequest& request, JobContext& context) {

@@ -464,6 +464,22 @@ TEST_CASE("a link that was half made is nobody's as soon as its worker is gone")
   CHECK(fs.entries().empty());
 }
 
+TEST_CASE("a mode that the system keeps otherwise is not called done") {
+  if (geteuid() != 0) return;
+  const Fs fs;
+  done(fs.create(kDirectory, {{"path", fs / "d"}, {"mode", "2777"}, {"gid", 12345}}));
+  chmod(fs.root.c_str(), 0755);
+  REQUIRE(seteuid(65534) == 0);  // who is not in the group of a file gets it no set-group-id bit, and no error
+  const auto made = fs.create(kFile, {{"path", fs / "d/f"}, {"mode", "2755"}});
+  const auto changed = fs.update(kFile, {{"path", fs / "d/f"}, {"mode", "2750"}});
+  const auto same = fs.update(kFile, {{"path", fs / "d/f"}, {"mode", "0700"}});
+  REQUIRE(seteuid(0) == 0);
+  CHECK(code(made) == Errc::kNotStabilized);
+  CHECK(code(changed) == Errc::kNotStabilized);
+  CHECK(std::get<Error>(changed).message == fs / "d/f: the system does not keep its mode or owner as declared");
+  CHECK(code(same) == Errc{0});
+}
+
 TEST_CASE("a worker without permission says so") {
   if (geteuid() != 0) return;
   const Fs fs;
