@@ -159,8 +159,9 @@ Result<std::string> switch_plugin(const fs::path& folder, const std::string& nam
   const auto visible = [&](const std::string& file) { return folder / file; };
   const auto switched_off = [&](const std::string& file) { return hidden(folder, file, kDisabled); };
   const auto enabled = find_named(name, visible), disabled = find_named(name, switched_off);
-  if (on ? enabled : disabled) return on ? *enabled : *disabled;
-  const auto& found = on ? disabled : enabled;
+  if (on && enabled) return *enabled;
+  if (!on && disabled && !enabled) return *disabled;
+  const auto& found = on ? disabled : enabled;  // of two, as somebody copied one there, the one that runs is kept
   if (!found) return no_plugin(folder, name);
   auto moved = on ? move_file(switched_off(*found), visible(*found)) : move_file(visible(*found), switched_off(*found));
   if (!moved) return moved.error();

@@ -207,6 +207,17 @@ TEST_CASE("a plugin is switched off and on") {
   CHECK(store.only().refusal.empty());
 }
 
+TEST_CASE("a plugin that was put beside one that is switched off is switched off, too") {
+  const Store store;
+  store.install("abc");
+  REQUIRE(disable_plugin(store.folder, "x"));
+  fs::copy_file(store.built("abcd"), store.folder / "muster-plugin-x");  // as by hand
+  REQUIRE(PluginFolder(store.folder, Verify::kIfListed).read()->files.size() == 1);
+  CHECK(disable_plugin(store.folder, "x").value() == "muster-plugin-x");
+  CHECK(PluginFolder(store.folder, Verify::kIfListed).read()->files.empty());
+  CHECK(store.text(".muster-plugin-x.disabled") == "abcd");
+}
+
 TEST_CASE("a plugin that is removed leaves nothing") {
   const Store store;
   store.install("abc");
