@@ -23,6 +23,11 @@ Json object_of(Json properties, Json required) {
           {"additionalProperties", false}};
 }
 
+/// Whether a word of schemas has schemas by names that are none of its own.
+bool is_of_names(const std::string& word) {
+  return word == "properties" || word == "patternProperties" || word == "$defs" || word == "definitions";
+}
+
 /// Whether the schema allows a text that is a reference anyway.
 bool takes_any_text(const Json& schema) {
   if (!schema.is_object()) return schema != Json(false);
@@ -56,6 +61,11 @@ Json declared(const Json& schema) {
   };
   below(made, "items");
   below(made, "additionalProperties");
+  for (const char* word : {"$defs", "definitions"}) {
+    const auto it = made.find(word);
+    if (it == made.end() || !it->is_object()) continue;
+    for (auto& definition : *it) definition = declared(definition);
+  }
   if (const auto properties = made.find("properties"); properties != made.end() && properties->is_object()) {
     Json kept = Json::object();
     const auto asked = made.find("required");
@@ -78,6 +88,31 @@ Json declared(const Json& schema) {
   return made;
 }
 
+/// The schema at another place of a document: what refers to places in itself does so there.
+/// `place`   JSON pointer
+Json moved(const Json& schema, const std::string& place) {
+  if (schema.is_array()) {
+    Json made = Json::array();
+    for (const auto& each : schema) made.push_back(moved(each, place));
+    return made;
+  }
+  if (!schema.is_object()) return schema;
+  Json made = Json::object();
+  for (const auto& [word, value] : schema.items()) {
+    if (word == "$ref" && value.is_string() && value.get_ref<const std::string&>().starts_with('#')) {
+      made[word] = "#" + place + value.get<std::string>().substr(1);
+    } else if (word == "const" || word == "enum" || word == "default" || word == "examples") {
+      made[word] = value;  // values, not schemas
+    } else if (is_of_names(word) && value.is_object()) {
+      made[word] = Json::object();
+      for (const auto& [name, inner] : value.items()) made[word][name] = moved(inner, place);
+    } else {
+      made[word] = moved(value, place);
+    }
+  }
+  return made;
+}
+
 /// For each name: where `field` is that name, `then` holds.
 template <typename Then>
 Json by_name(const std::map<std::string, Json>& all, const char* field, Then then) {
@@ -95,6 +130,11 @@ Json names_of(const std::map<std::string, Json>& all) {
   return names;
 }
 
+/// Of the definition of a namespace's config; no type is called so.
+std::string config_name(const std::string& ns) {
+  return "config:" + ns;
+}
+
 Json target(const std::map<std::string, Json>& configs) {
   auto schema = object_of({{"name", {{"type", "string"}, {"pattern", kTargetName}}},
                            {"namespace", {{"type", "string"}, {"enum", names_of(configs)}}},
@@ -105,8 +145,8 @@ Json target(const std::map<std::string, Json>& configs) {
                            {"filters", list_of({{"type", "object"}})},
                            {"renamed_from", {{"type", "string"}, {"pattern", kTargetName}}}},
                           Json::array({"name", "namespace"}));
-  schema["allOf"] = by_name(configs, "namespace", [](const std::string&, const Json& config) {
-    return Json{{"config", declared(config)}};
+  schema["allOf"] = by_name(configs, "namespace", [](const std::string& ns, const Json&) {
+    return Json{{"config", {{"$ref", "#/$defs/" + config_name(ns)}}}};
   });
   return schema;
 }
@@ -142,7 +182,11 @@ Json editor_schema(const std::map<std::string, Json>& types, const std::map<std:
       {"target", target(configs)},
       {"resource", resource(types)},
   };
-  for (const auto& [name, schema] : types) definitions[name] = declared(schema);
+  const auto define = [&](const std::string& name, const Json& schema) {
+    definitions[name] = declared(moved(schema, "/$defs/" + name));
+  };
+  for (const auto& [name, schema] : types) define(name, schema);
+  for (const auto& [ns, schema] : configs) define(config_name(ns), schema);
   auto made = object_of({{"stack", {{"type", "string"}, {"pattern", kName}}},
                          {"on_drift", {{"$ref", "#/$defs/on_drift"}}},
                          {"targets", list_of({{"$ref", "#/$defs/target"}})},

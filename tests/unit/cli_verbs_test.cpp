@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "coordinator/cli/editor_schema.h"
 #include "coordinator/schema_check.h"
 #include "unit/cli_screen.h"
 
@@ -362,4 +363,31 @@ TEST_CASE("one schema for editors takes what apply takes") {
   CHECK(faults(role + R"(},"depends_on":["-o"])") > 0);  // as `muster check` has it
   CHECK(faults(role + "}", R"("namespace":"FS","renamed_from":"a.b")") == 0);
   CHECK(faults(role + "}", R"("namespace":"FS","renamed_from":".b")") > 0);
+}
+
+TEST_CASE("in a schema for editors a type's own definitions are found, and take references") {
+  const Json type = Json::parse(R"({"type":"object","additionalProperties":false,
+      "properties":{"tag":{"$ref":"#/$defs/tag"},"tags":{"type":"array","items":{"$ref":"#/$defs/tag"}},
+                    "below":{"$ref":"#"},"$ref":{"enum":[{"$ref":"#/$defs/tag"},"x"]}},
+      "$defs":{"tag":{"type":"object","properties":{"key":{"$ref":"#/$defs/odd~1name"},
+                                                    "of":{"type":"string","readOnly":true}}},
+               "odd/name":{"type":"integer"}}})");
+  const auto check = SchemaCheck::compile(editor_schema({{"A::B", type}}, {{"A", type}}).dump());
+  REQUIRE(check);
+  const auto faults = [&](const std::string& properties) {
+    std::size_t count = 0;
+    for (const std::string& config : {properties, std::string("{}")}) {
+      const auto file = R"({"stack":"s","targets":[{"name":"t","namespace":"A","config":)" + config +
+                        R"(}],"resources":[{"name":"r","target":"t","type":"A::B","properties":)" +
+                        (config == "{}" ? properties : "{}") + "}]}";
+      count += check->faults(Json::parse(file)).value().empty() ? 0 : 1;
+    }
+    return count;
+  };
+  CHECK(faults(R"({"tag":{"key":1},"tags":[{"key":2}],"below":{"tag":{"key":3}}})") == 0);
+  CHECK(faults(R"({"tag":{"key":"${resource:o.id}"},"tags":["${resource:o.tag}"]})") == 0);
+  CHECK(faults(R"({"$ref":{"$ref":"#/$defs/tag"}})") == 0);  // a value
+  CHECK(faults(R"({"tag":{"key":"x"}})") == 2);
+  CHECK(faults(R"({"below":{"tags":[{"key":"x"}]}})") == 2);
+  CHECK(faults(R"({"below":{"unknown":1}})") == 2);
 }
