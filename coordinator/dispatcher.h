@@ -215,6 +215,8 @@ class Dispatcher {
   /// From before a restart; false: it is nothing that was waited for.
   bool take_up(const WorkerId& worker, const Running& running, TimePoint now);
   void end_flight(Record& record);
+  /// Nobody has taken what was sent.
+  void untaken(Record& record, TimePoint now);
   void recall(Record& record, Effects& effects);
   /// A job is sent again for want of a sign: a sign of what was sent before counts all the same, should it come.
   void keep_unheard(Record& record);

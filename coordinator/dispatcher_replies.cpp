@@ -46,12 +46,10 @@ void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
   }
   if (std::holds_alternative<Busy>(reply.body)) {
     ++counters_.busy;
-    --record.attempt;
     record.offered = true;
-    end_flight(record);
+    untaken(record, now);
     record.last_worker = reply.worker;
     if (auto* worker = registry_.find(reply.worker)) worker->full_until = now + kBusyPause;
-    enqueue(record, true);
     return;
   }
   attribute(record, reply.worker);
@@ -195,8 +193,13 @@ void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {
   } else if (!is_heard_after(record.spec.lane, record.since)) {  // else one has come since the job was sent
     lanes_[record.spec.lane].not_before = now + kNobodyPause;
   }
+  untaken(record, now);
+}
+
+void Dispatcher::untaken(Record& record, TimePoint now) {
   --record.attempt;
   end_flight(record);
+  if (record.limited) limiter_.give_back(record.spec.lane.ns, record.spec.target.id, now);
   enqueue(record, true);
 }
 
