@@ -509,13 +509,23 @@ void Dispatcher::on_lane_changed(const Lane& lane) {
   if (const auto it = lanes_.find(lane); it != lanes_.end()) it->second.not_before = {};
 }
 
+std::string Dispatcher::waited_for(const Record& record, TimePoint now) {
+  const auto& [ns, pool] = record.spec.lane;
+  const auto& target = record.spec.target;
+  if (limiter_.ready_at(ns, target.id, now) > now) {
+    return "the target " + target.name +
+           " was not to be asked before the job's deadline: its limit of calls is reached";
+  }
+  const bool full = !record.offered && registry_.serves(record.spec.lane, record.spec.manifest);
+  return "no worker of " + ns + "/" + pool + (full ? " had room for" : " took") + " the job within its deadline";
+}
+
 void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
   if (now >= record.deadline) {
-    const auto lane = record.spec.lane.ns + "/" + record.spec.lane.pool;
     Error error{Errc::kTimeout, {}, {}, 0};
     if (record.attempt == 0) {
       error.code = record.offered ? Errc::kTimeout : Errc::kNoWorker;
-      error.message = "no worker of " + lane + " took the job within its deadline";
+      error.message = waited_for(record, now);
     } else {
       error.message = "no result within the job's deadline, after " + std::to_string(record.attempt) + " attempts";
     }

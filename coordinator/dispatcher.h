@@ -231,6 +231,8 @@ class Dispatcher {
   void fail(Record& record, Error error, std::uint32_t calls, TimePoint now);
   void lose_worker(Record& record, TimePoint now);
   void expire(Record& record, TimePoint now, Effects& effects);
+  /// What one that ends without having been taken has waited for.
+  std::string waited_for(const Record& record, TimePoint now);
   /// A dispatch without any sign: lost on its way, or it took its worker with it before that could say a word. Sent
   /// again at once, or, while somebody is not heard who may have it, when it is known whether he lives.
   void send_again(Record& record, TimePoint now);

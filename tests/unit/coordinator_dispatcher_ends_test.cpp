@@ -241,6 +241,25 @@ TEST_CASE_METHOD(DispatcherFixture, "a job that workers were too busy for until 
   CHECK(failure() == Errc::kNoWorker);  // nobody was there to be asked
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "a job that was not sent by its deadline says what it has waited for") {
+  std::string waited_for = "no worker of NS/default took the job within its deadline";
+  SECTION("for a worker") {}
+  SECTION("for one with room") {
+    join("w1");
+    accept(dispatch().job, "w1");
+    waited_for = "no worker of NS/default had room for the job within its deadline";
+  }
+  SECTION("for its target, which may seldom be asked") {
+    join("w1");
+    limiter.set_rate("NS", TargetId("t1"), 0.01, clock.now());
+    limiter.charge("NS", TargetId("t1"), 1, clock.now());
+    waited_for = "the target target-t1 was not to be asked before the job's deadline: its limit of calls is reached";
+  }
+  submit(with_deadline(Millis(1000)));
+  advance(Millis(1100));
+  CHECK(std::get<Error>(outcome().result).message == waited_for);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a deadline that passes while answers may lie unread ends nothing yet") {
   join("w1");
   const auto message = dispatch(with_deadline(Millis(1000)));
