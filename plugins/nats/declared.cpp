@@ -12,6 +12,8 @@ bool is_of(const Json& type, const Json& value) {
   return type == "integer" ? value.is_number_integer() : type == value.type_name();
 }
 
+Result<void> check_inside(const std::string& name, const Json& rules, const Json& value);
+
 Result<void> check(const std::string& name, const Json& rules, const Json& value) {
   const auto wrong = [&](const std::string& what) { return invalid_request(name + ": " + what); };
   if (value.is_null()) {  // servers leave out objects that are not there, and put values of their own for other things
@@ -31,7 +33,27 @@ Result<void> check(const std::string& name, const Json& rules, const Json& value
   if (rules.contains("pattern")) {
     const auto& text = value.get_ref<const std::string&>();
     const auto& pattern = rules["pattern"].get_ref<const std::string&>();
-    if (!valid_name(text) || !std::regex_search(text, std::regex(pattern))) return wrong("must match " + pattern);
+    const bool is_name = !rules.contains("format");
+    if (is_name && !valid_name(text)) return wrong("must match " + pattern);
+    if (!std::regex_search(text, std::regex(pattern))) return wrong("must match " + pattern);
+  }
+  if (value.size() < rules.value("minItems", std::size_t{0})) return wrong("must not be empty");
+  return check_inside(name, rules, value);
+}
+
+/// What is known of the inside; the rest is the server's affair.
+Result<void> check_inside(const std::string& name, const Json& rules, const Json& value) {
+  if (value.is_object() && rules.contains("properties")) {
+    for (const auto& [inner, known] : rules["properties"].items()) {
+      const auto said = value.find(inner);
+      if (said == value.end() || said->is_null()) continue;
+      if (auto good = check(name + "." + inner, known, *said); !good) return good;
+    }
+  }
+  if (value.is_array() && rules.contains("items")) {
+    for (const auto& element : value) {
+      if (auto good = check(name + "[]", rules["items"], element); !good) return good;
+    }
   }
   return {};
 }
@@ -42,12 +64,14 @@ bool kept(const Json& rules, const Json& declared, const Json& there) {
   if (declared.is_null()) return there.is_null() || there == otherwise;
   if (there.is_null()) return declared == otherwise;
   if (declared.is_object() && there.is_object()) {
+    const auto known = rules.value("properties", Json::object());
     return std::ranges::all_of(declared.items(), [&](const auto& inner) {
-      return kept(Json::object(), inner.value(), there.value(inner.key(), Json()));
+      return kept(known.value(inner.key(), Json::object()), inner.value(), there.value(inner.key(), Json()));
     });
   }
   if (declared.is_array() && there.is_array()) {
-    const auto same = [](const Json& a, const Json& b) { return kept(Json::object(), a, b); };
+    const auto items = rules.value("items", Json::object());
+    const auto same = [&](const Json& a, const Json& b) { return kept(items, a, b); };
     return rules.value("x-muster-unordered", false) ? std::ranges::is_permutation(declared, there, same)
                                                     : std::ranges::equal(declared, there, same);
   }
@@ -76,7 +100,7 @@ Result<Json> changes_of(const Json& schema, const Json& prior, const Json& desir
   for (const auto& [name, rules] : schema["properties"].items()) {
     if (rules.value("readOnly", false)) continue;
     const auto before = prior.value(name, Json()), after = desired.value(name, Json());
-    if (after == before) continue;
+    if (kept(rules, after, before) && kept(rules, before, after)) continue;
     if (rules.value("x-muster-create-only", false)) return invalid_request(name + ": cannot be changed in place");
     if (auto good = check(name, rules, after); !good) return good.error();
     changes[name] = after;

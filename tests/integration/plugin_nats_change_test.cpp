@@ -133,6 +133,45 @@ TEST_CASE("nats: streams are made, changed in place, removed") {
   for (const char* id : {"mirror", "again", "plain", "größe-1"}) nats.remove(kStream, id);
 }
 
+TEST_CASE("nats: what a server leaves out, as it is no more than nothing, is as declared") {
+  Nats nats;
+  const Json quiet{{"src", "b"}, {"dest", "t.b"}, {"headers_only", false}};
+  const Json whole{{"name", "base"}, {"opt_start_seq", 0}, {"filter_subject", ""}};
+  nats.create(kStream, {{"name", "base"}, {"subjects", {"b"}}, {"republish", quiet}});
+  nats.create(kStream, {{"name", "other"}});
+  nats.create(kStream, {{"name", "mirror"}, {"mirror", whole}});
+  nats.create(kStream, {{"name", "sourced"},
+                        {"sources", {whole, {{"name", "other"}, {"opt_start_seq", 7}}}},
+                        {"placement", {{"cluster", ""}, {"tags", Json::array()}}}});
+  nats.update(kStream, "mirror", {{"mirror", whole}, {"description", "d"}});
+  nats.update(kStream, "sourced", {{"sources", {whole}}});
+  nats.create(kKeyValue, {{"bucket", "b"}, {"republish", {{"src", ">"}, {"dest", "t.>"}, {"headers_only", false}}}});
+}
+
+TEST_CASE("nats: what a server would keep in another spelling is refused, and nothing is made") {
+  Nats nats;
+  nats.create(kStream, {{"name", "S"}});
+  const auto refused = [&](const char* type, const Json& declared, const char* id) {
+    CHECK(nats.create_error(type, declared).code == Errc::kInvalidRequest);
+    CHECK_FALSE(nats.is_there(type, id));
+  };
+  const auto consumer = [](const char* time) {
+    return Json{{"stream", "S"}, {"name", "c"}, {"deliver_policy", "by_start_time"}, {"opt_start_time", time}};
+  };
+  for (const char* time : {"2024-01-01T00:00:00.000Z", "2024-01-01T00:00:00.120Z", "2024-01-01T00:00:00+00:00",
+                           "2024-01-01T00:00:00-00:00", "2024-01-01T00:00:00,5Z", "2024-01-01T00:00:00.1234567891Z"}) {
+    refused(kConsumer, consumer(time), "S.c");
+    const Json from{{"name", "S"}, {"opt_start_time", time}};
+    refused(kStream, {{"name", "M"}, {"mirror", from}}, "M");
+    refused(kStream, {{"name", "M"}, {"sources", {from}}}, "M");
+  }
+  refused(kStream, {{"name", "M"}, {"sources", {{{"name", "S"}}}}, {"subjects", Json::array()}}, "M");
+  for (const char* time : {"2024-01-01T00:00:00Z", "2024-01-01T00:00:00.12Z", "2024-01-01T00:00:00.000000001+02:00",
+                           "2024-01-01T00:00:00-00:30"}) {
+    nats.remove(kConsumer, nats.create(kConsumer, consumer(time)));
+  }
+}
+
 TEST_CASE("nats: what a server refuses of a stream changes nothing") {
   Nats nats;
   nats.create(kStream, {{"name", "S"}, {"subjects", {"s.>"}}});
