@@ -136,7 +136,9 @@ Result<void> Coordinator::start() {
 }
 
 void Coordinator::build_core(TimePoint now) {
+  const auto counted = core_ ? core_->dispatcher.counters() : Dispatcher::Counters();
   core_ = std::make_unique<Core>(*this);
+  core_->dispatcher.count_on(counted);
   behind_since_ = {};
   overloaded_ = false;
   core_->admission.load();

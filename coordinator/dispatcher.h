@@ -142,6 +142,8 @@ class Dispatcher {
   std::vector<JobOutcome> take_outcomes() { return std::exchange(outcomes_, {}); }
   std::vector<JobNotice> take_notices() { return std::exchange(notices_, {}); }
   [[nodiscard]] const Counters& counters() const { return counters_; }
+  /// Goes on from what another has counted.
+  void count_on(const Counters& counters) { counters_ = counters; }
 
  private:
   enum class State : std::uint8_t { kQueued, kDelayed, kSent, kRunning };

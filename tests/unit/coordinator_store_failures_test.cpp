@@ -157,3 +157,19 @@ TEST_CASE_METHOD(RunsFixture, "a coordinator that is asked to stop leaves nothin
   settle();
   CHECK(resource_events() == Strings{"discovered:last"});
 }
+
+TEST_CASE_METHOD(RunsFixture, "what was counted stays counted where the store fails") {
+  auto& failing = test::put_failing_before(store);
+  start_discovered();
+  for (int i = 0; i < 3; ++i) discover();
+  const auto before = api("status")["jobs"];
+  failing.failing = true;
+  CHECK(Json::parse(api_text("discover", R"({"api":1})"))["error"]["code"] == "STORE_UNAVAILABLE");
+  failing.failing = false;
+  advance(Millis(1500));
+  const auto after = api("status")["jobs"];
+  for (const auto& [name, count] : before.items()) {
+    CAPTURE(name);
+    CHECK(after[name] >= count);
+  }
+}
