@@ -72,6 +72,14 @@ TEST_CASE("properties are one canonical JSON object") {
   CHECK_THROWS_AS((Properties{{"name", "bytes \xff"}}), Json::exception);
 }
 
+TEST_CASE("a text that is declared as null is none") {
+  const Json declared{{"name", "x"}, {"text", nullptr}, {"size", 3}};
+  CHECK(text_of(declared, "name").value() == "x");
+  CHECK(text_of(declared, "text").value().empty());
+  CHECK(text_of(declared, "other").value().empty());
+  CHECK(text_of(declared, "size").error().code == Errc::kInvalidRequest);
+}
+
 TEST_CASE("percent_encode makes any bytes UTF-8, and can be undone") {
   for (const std::string name : {"", "plain", "with space", "ünïcödé", "100%", "%", "%4"}) {
     CHECK(percent_encode(name) == name);

@@ -80,7 +80,7 @@ std::string percent_encode(std::string_view bytes) {
 
 Result<std::string> text_of(const Json& object, const char* name) {
   const auto it = object.find(name);
-  if (it == object.end()) return std::string();
+  if (it == object.end() || it->is_null()) return std::string();
   if (!it->is_string()) return invalid_request(std::string(name) + " must be a text, not " + it->type_name());
   return it->get<std::string>();
 }

@@ -57,7 +57,7 @@ struct ReadManyRequest {
 struct CreateRequest {
   TargetInfo target;
   std::string type;
-  Json properties;                   // as declared; secrets resolved
+  Json properties;                   // as declared, a null where absence is; secrets resolved
   std::optional<ParentInfo> parent;  // as in ListRequest
   std::string idempotency_key;
 };

@@ -43,7 +43,8 @@ struct Resource {
   std::string uid{};
 };
 
-/// The text `name` of a declared object, empty when there is none; INVALID_REQUEST when it is something else.
+/// The text `name` of a declared object, empty when there is none or a null, which stands for absence; INVALID_REQUEST
+/// when it is something else.
 Result<std::string> text_of(const Json& object, const char* name);
 
 /// Bytes that are not UTF-8, and `%` before two hex digits, as %XX: reversible, and the identity for ordinary names.
