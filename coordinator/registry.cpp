@@ -164,7 +164,7 @@ std::optional<Registry::Departure> Registry::gone(const WorkerId& id) {
 
 Registry::Departure Registry::lose(Workers::iterator it) {
   auto& worker = it->second;
-  const bool drained = worker.state == WorkerState::kDraining;
+  const bool drained = worker.state == WorkerState::kDraining && worker.assigned == 0;
   Departure departure{it->first, worker.lane(), drained ? Change::kLeft : Change::kLost};
   worker.state = WorkerState::kLost;
   worker.free_slots = 0;

@@ -92,7 +92,7 @@ class Registry {
   struct Departure {
     WorkerId worker;
     Lane lane;
-    Change change = Change::kNone;  // kLost, or kLeft for one that drained
+    Change change = Change::kNone;  // kLost, or kLeft for one that drained and has no job left
   };
   /// Workers that fell silent. Those long lost are forgotten.
   std::vector<Departure> expire(TimePoint now);

@@ -369,6 +369,17 @@ TEST_CASE_METHOD(Fleet, "a worker that the server knows to be gone is lost, or h
   CHECK(registry.find(WorkerId("w2")) == nullptr);
 }
 
+TEST_CASE_METHOD(Fleet, "a worker that falls silent while it drains, with jobs in its hands, is lost like any other") {
+  join("w1");
+  beat("w1", 0, true);
+  registry.find(WorkerId("w1"))->assigned = 1;
+  clock.advance(kLostAfter + Millis(1));
+  const auto gone = expire();
+  REQUIRE(gone.size() == 1);
+  CHECK(gone[0].change == Change::kLost);
+  CHECK(worker("w1").state == WorkerState::kLost);
+}
+
 TEST_CASE_METHOD(Fleet, "grace gives everybody a fresh period, but brings nobody back") {
   join("w1");
   clock.advance(Millis(5000));
