@@ -248,7 +248,7 @@ Result<JsonText> Api::counts(ApiRequest& request, Effects&) {
     items.push_back(
         {{"target", count.target}, {"type", count.type}, {"count", count.resources}, {"stale", count.stale}});
   }
-  return list_answer(request, items);
+  return list_answer(request, items, {"target", "type"});
 }
 
 Result<JsonText> Api::discover(ApiRequest& request, Effects&) {

@@ -1,5 +1,6 @@
 #include "coordinator/api_answers.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -10,13 +11,26 @@ Error not_a_cursor() {
   return {Errc::kInvalidRequest, "cursor must be `next` of an answer to this verb", {}, 0};
 }
 
-Result<JsonText> list_answer(ApiRequest& request, const nlohmann::json& items) {
+Result<JsonText> list_answer(ApiRequest& request, const nlohmann::json& items, const std::vector<const char*>& key) {
   const auto cursor = request.text("cursor");
-  std::size_t at = 0;
-  if (!cursor.empty() && !parse_cursor(cursor, at)) return not_a_cursor();
+  if (!cursor.empty() && !(cursor.starts_with("[\"") && cursor.ends_with("\"]"))) return not_a_cursor();
+  std::vector<std::pair<std::string, const nlohmann::json*>> sorted;
+  for (const auto& item : items) {
+    auto names = nlohmann::json::array();
+    for (const auto* field : key) names.push_back(item.value(field, ""));
+    auto name = names.dump();
+    if (name > cursor) sorted.emplace_back(std::move(name), &item);
+  }
+  std::ranges::stable_sort(
+      sorted, {}, [](const auto& entry) -> const auto& { return entry.first; });
   ItemList list;
-  for (; at < items.size() && !list.full(); ++at) list.add(items[at].dump());
-  return list.take(at < items.size() ? std::to_string(at) : std::string());
+  std::string last;
+  for (const auto& [name, item] : sorted) {
+    if (list.full()) return list.take(last);
+    list.add(item->dump());
+    last = name;
+  }
+  return list.take({});
 }
 
 Error unknown(std::string what) {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -51,8 +52,10 @@ bool parse_cursor(const std::string& cursor, T& at) {
 
 Error not_a_cursor();
 
-/// As many of the items, from the cursor on, as an answer has room for.
-Result<JsonText> list_answer(ApiRequest& request, const nlohmann::json& items);
+/// As many of the items, from behind the one that the cursor names, as an answer has room for: who comes or goes
+/// between two answers has none of the others left out, or told twice.
+/// `key`   fields, all of them texts, that tell the items apart; the items come in their order
+Result<JsonText> list_answer(ApiRequest& request, const nlohmann::json& items, const std::vector<const char*>& key);
 
 /// What was asked for is not there.
 Error unknown(std::string what);

@@ -49,7 +49,7 @@ Result<JsonText> Api::targets(ApiRequest& request, Effects&) {
                      {"last_run", target.last_run.empty() ? nlohmann::json() : nlohmann::json(target.last_run.value)},
                      {"resources", target.resources}});
   }
-  return list_answer(request, items);
+  return list_answer(request, items, {"name"});
 }
 
 Result<JsonText> Api::accept_target(ApiRequest& request, Effects&) {
@@ -86,7 +86,7 @@ Result<JsonText> Api::plugins(ApiRequest& request, Effects&) {
     std::erase_if(items.get_ref<nlohmann::json::array_t&>(), [&](const auto& item) { return item["namespace"] != ns; });
     if (items.empty()) return unknown("no plugin serves namespace '" + ns + "': `muster plugins` lists them");
   }
-  return list_answer(request, items);
+  return list_answer(request, items, {"plugin", "namespace", "manifest", "host", "path"});
 }
 
 Result<JsonText> Api::workers(ApiRequest& request, Effects&) {
@@ -116,11 +116,11 @@ Result<JsonText> Api::workers(ApiRequest& request, Effects&) {
     if (!worker.health.empty()) item["health"] = worker.health;
     items.push_back(std::move(item));
   }
-  return list_answer(request, items);
+  return list_answer(request, items, {"id"});
 }
 
 Result<JsonText> Api::pools(ApiRequest& request, Effects&) {
-  return list_answer(request, to_json(p_.dispatcher.loads(p_.clock.now())));
+  return list_answer(request, to_json(p_.dispatcher.loads(p_.clock.now())), {"namespace", "pool"});
 }
 
 Result<JsonText> Api::drain_worker(ApiRequest& request, Effects& effects) {
@@ -154,7 +154,7 @@ Result<JsonText> Api::types(ApiRequest& request, Effects&) {
   }
   if (!ns.empty() && items.empty())
     return unknown("no plugin serves namespace '" + ns + "': `muster plugins` lists them");
-  return list_answer(request, items);
+  return list_answer(request, items, {"type"});
 }
 
 Result<JsonText> Api::schema(ApiRequest& request, Effects&) {

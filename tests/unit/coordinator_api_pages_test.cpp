@@ -78,3 +78,48 @@ TEST_CASE_METHOD(PagesFixture, "the problems of a report that comes in parts sta
   CHECK(problems.front() == 1);
   CHECK(std::ranges::count(problems, 0) == static_cast<std::ptrdiff_t>(problems.size() - 1));
 }
+
+TEST_CASE_METHOD(PagesFixture, "who leaves or comes between two pages of a list moves none of the others") {
+  start();
+  const auto join = [&](int number) {
+    const auto id = "w" + std::to_string(number);
+    auto& worker = *workers.emplace_back(std::make_unique<test::FakeWorker>(broker, clock, id, manifest, system));
+    auto& said = worker.announcement;
+    said.host = said.plugin = said.version = std::string(256, '\x01');  // which takes six bytes of an answer each
+    worker.announce();
+  };
+  std::vector<std::string> all, names;
+  for (int i = 101; i < 300; ++i) {
+    join(i);
+    all.push_back("w" + std::to_string(i));
+  }
+  settle();
+  const auto take = [&](const Json& page) {
+    for (const auto& worker : page["items"]) names.push_back(worker["id"]);
+    return page["next"];
+  };
+  auto next = take(api("workers"));
+  REQUIRE_FALSE(names.empty());
+  REQUIRE(names.size() < all.size());
+  SECTION("one leaves") {
+    workers.front()->draining = true;
+    advance(Millis(1500));
+    workers.front()->alive = false;
+    advance(Millis(4000));
+  }
+  SECTION("one comes") {
+    join(100);
+    settle();
+  }
+  while (!next.is_null()) next = take(api("workers", {{"cursor", next}}));
+  CHECK(names == all);
+}
+
+TEST_CASE_METHOD(PagesFixture, "a cursor of a list is one that a page of it has given") {
+  start();
+  for (const char* cursor : {"5", "x", "[]", "[1]", "[[[["}) {
+    CAPTURE(cursor);
+    CHECK(api("workers", {{"cursor", cursor}})["error"]["code"] == "INVALID_REQUEST");
+  }
+  CHECK_FALSE(api("workers", {{"cursor", R"(["a"])"}}).contains("error"));
+}
