@@ -9,6 +9,8 @@
 namespace muster::postgres {
 namespace {
 
+constexpr std::string_view kNoTable = "42809";  // something else, which cannot be locked, has its name
+
 /// The names that find an object, and the database that it is in.
 struct Address {
   std::string database, scope, name;
@@ -64,6 +66,7 @@ Result<Resource> hold(const Kind& kind, const Open& opened, const Address& at, c
   if (&kind == &kTable) {
     const auto locked = opened.session->query("LOCK TABLE ONLY " + table_name(*opened.session, at.scope, at.name) +
                                               " IN ACCESS EXCLUSIVE MODE");
+    if (!locked && opened.session->sqlstate() == kNoTable) return not_found(native_id + " is no table any more");
     if (!locked) return locked.error();
   }
   auto there = find(kind, *opened.session, opened.place, at.scope, at.name);

@@ -510,6 +510,22 @@ TEST_CASE("tables: rows are cast as the database says, and printed as all databa
   pg.create(kTable, made);
 }
 
+TEST_CASE("tables: one whose name something else has now is gone") {
+  const Pg pg;
+  const Own own("taken");
+  const auto admin = db("taken");
+  for (const char* other :
+       {"CREATE SEQUENCE t", "CREATE VIEW t AS SELECT 1", "CREATE TABLE u (t int); CREATE INDEX t ON u (t)"}) {
+    const auto id = pg.create(kTable, own.table("t", {column("a", "integer")}));
+    const auto change = pg.update_job(kTable, id, {{"columns", {column("b", "integer")}}});
+    admin.run("DROP TABLE t");
+    admin.run(other);
+    CHECK(std::get<Error>(pg.run(kTable, change)).code == Errc::kNotFound);
+    pg.remove(kTable, id);
+    admin.run("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+  }
+}
+
 TEST_CASE("tables: one with partitions is not deleted, as they are tables of their own") {
   const Pg pg;
   const Own own("parted");
