@@ -5,6 +5,13 @@
 namespace muster::nats {
 namespace {
 
+/// A server takes the first of a consumer's backoff for its wait: another one that is said would never be read back.
+Result<void> check_wait(const Json& said, const Json& config) {
+  const auto backoff = config.value("backoff", Json::array());
+  if (backoff.empty() || !said.contains("ack_wait") || said["ack_wait"] == backoff.front()) return {};
+  return invalid_request("ack_wait: is the first of backoff, or not declared");
+}
+
 /// The answer to a change, as the object that it tells of.
 Result<Mutation> answer(const Kind& kind, const Json& schema, const Json& wanted, const Result<Json>& info) {
   if (!info) return info.error();
@@ -38,6 +45,7 @@ Result<Mutation> create(const BusAccess& own, const Kind& kind, const CreateRequ
   if (declared->value("durable_name", at->consumer) != at->consumer) {
     return invalid_request("durable_name: is the name, or not declared");
   }
+  if (auto good = check_wait(*declared, *declared); !good) return good.error();
   auto js = open(own, request.target, context);
   if (!js) return js.error();
   const auto there = info_of(*js, *at);
@@ -61,6 +69,7 @@ Result<Mutation> update(const BusAccess& own, const Kind& kind, const UpdateRequ
   if (changes->empty()) return answer(kind, schema, *changes, there);
   const auto config = kind.config_of(there->at("config"), *changes);
   if (at->consumer.empty()) return answer(kind, schema, *changes, js->update_stream(config));
+  if (auto good = check_wait(*changes, config); !good) return good.error();
   if (config.value("durable_name", "").empty()) return unsupported("a consumer that is not durable cannot be changed");
   return answer(kind, schema, *changes, js->put_consumer("update", at->stream, config));
 }

@@ -250,6 +250,22 @@ TEST_CASE("nats: consumers are made, changed in place, removed") {
   CHECK(std::holds_alternative<MutationResult>(nats.run(kConsumer, DeleteJob{"key", "S.push", {}})));
 }
 
+TEST_CASE("nats: a consumer waits as its backoff says, whatever else is declared") {
+  Nats nats;
+  nats.create(kStream, {{"name", "S"}});
+  const Json backoff{kSecond, 2 * kSecond};
+  Json declared{{"stream", "S"},    {"name", "c"},        {"ack_policy", "explicit"},
+                {"max_deliver", 5}, {"backoff", backoff}, {"ack_wait", kSecond}};
+  nats.create(kConsumer, declared);
+  declared["ack_wait"] = 30 * kSecond;  // the server would take it for a second
+  CHECK(nats.update_error(kConsumer, "S.c", declared).code == Errc::kInvalidRequest);
+  declared["name"] = "d";
+  CHECK(nats.create_error(kConsumer, declared).code == Errc::kInvalidRequest);
+  CHECK_FALSE(nats.is_there(kConsumer, "S.d"));
+  nats.update(kConsumer, "S.c", {{"backoff", {3 * kSecond}}});
+  nats.update(kConsumer, "S.c", {{"backoff", nullptr}, {"ack_wait", 30 * kSecond}});
+}
+
 TEST_CASE("nats: buckets are made as clients make them, changed in place, removed") {
   Nats nats;
   CHECK(nats.create(kKeyValue, {{"bucket", "settings"},
