@@ -14,6 +14,7 @@ muster::Result<fs::path> draft_of(const fs::path& path, const muster::Json& prop
   const auto text = muster::text_of(properties, "text");
   if (!text) return text.error();
   const fs::path draft = path.parent_path() / (".draft-" + path.filename().string());
+  fs::remove(draft);  // what a killed worker left may be the note itself, by a second name
   std::ofstream file(draft, std::ios::binary);
   file << muster::percent_decode(*text);
   file.close();

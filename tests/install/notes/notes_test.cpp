@@ -83,6 +83,27 @@ TEST_CASE("nothing outside of the directory is made a note, and no draft is left
   CHECK(std::distance(std::filesystem::directory_iterator(notes.directory), {}) == 1);
 }
 
+TEST_CASE("what a killed worker left of a note's creation does not change the note") {
+  const Notes notes;
+  notes.write("home", "sweep");
+  std::filesystem::create_hard_link(notes.directory / "home",
+                                    notes.directory / ".draft-home");  // killed before it went
+  const auto change = [&](const muster::JobOperation& operation) {
+    return muster::testing::change(notes.plugin, "NOTES::Note", notes.config, operation);
+  };
+  const muster::JsonText desired = R"({"name":"home","text":"dust"})";
+  const muster::Precondition another_state{"", std::string(32, '0')};
+  SECTION("a create that finds it there") {
+    CHECK(change(muster::CreateJob{"key", {desired, {}}, {}}).error().code == muster::Errc::kAlreadyExists);
+  }
+  SECTION("an update of another state") {
+    const muster::UpdateJob update{"key", "home", "{}", {desired, {}}, "[]", another_state};
+    CHECK(change(update).error().code == muster::Errc::kConflict);
+  }
+  const auto read = muster::testing::read_all(notes.plugin, "NOTES::Note", notes.config, {"home"});
+  CHECK(std::get<muster::Item>(read[0]).properties == R"({"name":"home","text":"sweep"})");
+}
+
 TEST_CASE("nothing outside of the directory is a note") {
   const Notes notes;
   for (const auto& answer :
