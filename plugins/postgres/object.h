@@ -41,7 +41,7 @@ std::string list_sql(const Kind& kind);
 std::string read_sql(const Kind& kind);
 
 /// Whether bytes are UTF-8. Names of roles and databases need not be: the server keeps those of all its databases as
-/// they are, and one of LATIN1 has others.
+/// they are, and one of LATIN1 has others. Nor need anything in a database of SQL_ASCII.
 bool is_text(const std::string& bytes);
 
 /// Of a row that one of these gave, whose id is text; what is none in its properties is replaced.

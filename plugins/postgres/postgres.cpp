@@ -62,8 +62,8 @@ ListPage page_of(const Place& place, Rows::const_iterator begin, Rows::const_ite
     if (is_text(row->front())) {
       page.items.push_back(resource_of(place, *row));
     } else {
-      page.problems.push_back({percent_encode(row->front()), unsupported("its name is stored in another encoding than "
-                                                                         "that of the database that was asked")});
+      const auto id = (place.part.empty() ? "" : place.part + ".") + percent_encode(row->front());
+      page.problems.push_back({id, unsupported("its name is no UTF-8 in the database that was asked")});
     }
   }
   return page;

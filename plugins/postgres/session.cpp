@@ -38,6 +38,7 @@ constexpr auto kSpellings = std::to_array<std::pair<const char*, const char*>>({
     {"bytea_output", "hex"},
     {"extra_float_digits", "1"},
 });
+constexpr std::string_view kBytes = "SQL_ASCII";
 constexpr std::string_view kUniqueViolation = "23505";
 constexpr std::string_view kDependents = "2BP01";
 constexpr std::string_view kInUse = "55006";
@@ -162,11 +163,16 @@ Result<void> Session::begin() {
   // A change may take as long as its job; a worker that is cut off must not hold a database either, hence the second.
   const auto most = mode_ == Mode::kRead ? kStatementTimeout : kLongestTimeout;
   const auto timeout = std::to_string(std::clamp(left, Millis{1}, most).count());
-  std::vector<std::string> settings{
-      "statement_timeout = " + timeout,   "idle_in_transaction_session_timeout = " + timeout,
-      "search_path = pg_catalog",         "quote_all_identifiers = off",
-      "standard_conforming_strings = on", "client_min_messages = error",
-      "client_encoding = 'UTF8'"};
+  // Where nothing says what bytes are, the server would refuse to give those that are not UTF-8, and all beside them.
+  const char* encoding = PQparameterStatus(connection_.get(), "server_encoding");
+  const std::string client_encoding = encoding != nullptr && kBytes == encoding ? "'SQL_ASCII'" : "'UTF8'";
+  std::vector<std::string> settings{"statement_timeout = " + timeout,
+                                    "idle_in_transaction_session_timeout = " + timeout,
+                                    "search_path = pg_catalog",
+                                    "quote_all_identifiers = off",
+                                    "standard_conforming_strings = on",
+                                    "client_min_messages = error",
+                                    "client_encoding = " + client_encoding};
   for (const auto& [name, value] : kSpellings) settings.push_back(std::string(name) + " = '" + value + "'");
   std::string sql = mode_ == Mode::kRead     ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
                     : mode_ == Mode::kChange ? "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"

@@ -15,7 +15,7 @@ struct pg_result;
 
 namespace muster::postgres {
 
-/// What PostgreSQL gave, as text in UTF-8; NULL is empty.
+/// What PostgreSQL gave, as text in UTF-8, or what it has in place of one (is_text of object.h); NULL is empty.
 using Rows = std::vector<std::vector<std::string>>;
 
 /// One job's connection to one database, with a transaction. It ends with the object, so that no idle connection stands

@@ -322,6 +322,22 @@ TEST_CASE("a name that is no text here hides nobody else") {
   latin.run("DROP ROLE \"früh\"");
 }
 
+TEST_CASE("in a database without an encoding, bytes that are no text hide nobody else") {
+  fleet().db("postgres").run("CREATE DATABASE bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0");
+  const auto db = fleet().db("bytes");
+  db.run("CREATE TABLE \"größe\" (a int)");
+  db.run(
+      "DO $$BEGIN EXECUTE format('CREATE TABLE %I (a int); CREATE TABLE other (a text DEFAULT %1$L)', "
+      "'t' || convert_from('\\xe9', 'SQL_ASCII')); END$$");
+  const Pg pg;
+  const auto listed = testing::list_all(pg.plugin, "PG::Table", pg.config, in_schema("bytes", "public"), 1);
+  CHECK(ids(listed.items) == Names{"bytes.public.\"größe\"", "bytes.public.other"});
+  REQUIRE(listed.problems.size() == 1);
+  CHECK(listed.problems[0].native_id == "bytes.public.\"t%E9\"");
+  CHECK(pg.item("PG::Table", "bytes.public.\"größe\"") == listed.items[0]);
+  CHECK(pg.properties("PG::Table", "bytes.public.other")["columns"][0]["default"] == "'t\ufffd'::text");
+}
+
 TEST_CASE("changes: columns, names, owners, removals") {
   const Pg pg;
   const auto admin = fleet().db("postgres");
