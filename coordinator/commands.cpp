@@ -131,7 +131,7 @@ std::map<std::string, std::string> Commands::renamed_in(const Draft& draft, cons
   return renamed;
 }
 
-std::vector<TargetChange> Commands::changes_of(const Draft& draft, const std::vector<TargetRow>& rows) {
+std::vector<TargetChange> Commands::changes_of(const Draft& draft, const std::vector<TargetRow>& rows) const {
   std::vector<TargetChange> changes;
   const auto add = [&](StepAction action, const TargetConfig& target, const TargetRow* row, std::string reason) {
     const auto before = row == nullptr ? std::string() : to_json(row->config).dump() + row->ns + "/" + row->pool;
@@ -155,7 +155,7 @@ std::vector<TargetChange> Commands::changes_of(const Draft& draft, const std::ve
     const bool same =
         row->discover == target.discover && row->interval == target.interval && row->filters == target.filters;
     const auto other_name = was == renamed.end() ? std::string() : "is " + was->second + " now";
-    if (moves && row->resources > 0) {
+    if (moves && discovery_.has_rows(*row)) {
       add(StepAction::kUpdate, target, row,
           (other_name.empty() ? "" : other_name + "; ") + "nothing runs on it until `muster targets accept " +
               target.name + "`");

@@ -119,7 +119,7 @@ class Commands {
 
  private:
   static std::map<std::string, std::string> renamed_in(const Draft& draft, const std::vector<TargetRow>& rows);
-  static std::vector<TargetChange> changes_of(const Draft& draft, const std::vector<TargetRow>& rows);
+  [[nodiscard]] std::vector<TargetChange> changes_of(const Draft& draft, const std::vector<TargetRow>& rows) const;
   struct Queued {
     CommandRow row;
     CommandPlan plan;

@@ -136,23 +136,33 @@ void Discovery::drop_targets(const std::vector<std::string>& names) {
   for (auto& row : must(s_.store.targets())) {
     if (!row.applied || row.state == TargetState::kRemoved || std::ranges::find(names, row.name) == names.end())
       continue;
-    ResourceQuery query;
-    query.target = row.name;
-    query.managed = true;
-    query.limit = 1;
-    bool used = false;
-    must(s_.store.query(query, [&](const ResourceView&) {
-      used = true;
-      return true;
-    }));
-    if (!used) remove_target(row);
+    if (!is_managed_on(row.name)) remove_target(row);
   }
+}
+
+bool Discovery::is_managed_on(const std::string& target) const {
+  ResourceQuery query;
+  query.target = target;
+  query.managed = true;
+  query.limit = 1;
+  bool found = false;
+  must(s_.store.query(query, [&](const ResourceView&) {
+    found = true;
+    return true;
+  }));
+  return found;
+}
+
+bool Discovery::has_rows(const TargetRow& target) const {
+  return target.resources > 0 || is_managed_on(target.name);
 }
 
 bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   const bool known = !row.name.empty();
   const bool moved = known && (row.config != config.config || row.ns != config.ns || row.pool != config.pool);
   const bool back = row.state == TargetState::kRemoved;
+  // Without rows there is nothing that could belong to something else.
+  const bool changed = moved && has_rows(row);
   const bool renamed = known && row.name != config.name;
   const auto was = row.name;
   if (renamed) rename_target(was, config.name);
@@ -164,8 +174,6 @@ bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   row.interval = config.interval;
   row.filters = config.filters;
   if (back) row.state = TargetState::kActive;
-  // Without rows there is nothing that could belong to something else.
-  const bool changed = moved && row.resources > 0;
   if (changed) row.state = TargetState::kChanged;
   if (moved && !changed) row.system.clear();
   must(s_.store.put_target(row));

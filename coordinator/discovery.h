@@ -40,6 +40,10 @@ class Discovery {
   void apply_targets(const std::vector<TargetConfig>& targets, TimePoint now);
   /// Those of them that nothing managed stands on leave, as if they had left the configuration.
   void drop_targets(const std::vector<std::string>& names);
+  /// Whether what is known of a target could belong to something else once it is declared otherwise: also what is
+  /// managed there and gone, whose id another system may have.
+  /// `target`   as of Store::counted_targets()
+  [[nodiscard]] bool has_rows(const TargetRow& target) const;
 
   /// As Run::look_ahead().
   bool look_ahead(const JobOutcome& outcome, TimePoint now);
@@ -82,6 +86,7 @@ class Discovery {
   /// Writes what is declared of it; whether that is to be looked at again for want of rows that might be another's.
   bool update_target(TargetRow& row, const TargetConfig& config);
   void remove_target(TargetRow& row);
+  [[nodiscard]] bool is_managed_on(const std::string& target) const;
   std::vector<TargetRow>::iterator row_of(std::vector<TargetRow>& rows, const TargetConfig& config,
                                           const std::map<std::string, std::string>& renamed);
   /// What is declared on it, and under way there, goes by the new name.

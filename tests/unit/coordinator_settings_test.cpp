@@ -102,6 +102,24 @@ TEST_CASE_METHOD(SettingsFixture,
   CHECK(events("resource.drifted").size() == 1);
 }
 
+TEST_CASE_METHOD(SettingsFixture, "what is managed and gone is not taken to be what has its id on another system") {
+  start_discovered();
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  const auto made = std::exchange(system.things["NS::Box"], {});
+  discover();
+  REQUIRE(state_of("NS::Box", "made-1") == "missing");
+  crash();
+  config.targets[0].config = {R"({"root":"/elsewhere"})", {}};
+  system.inspection.system = "system-2";
+  system.things["NS::Box"] = made;
+  start();
+  finish_runs();
+  CHECK(api("targets")["items"].at(0).at("state") == "changed");
+  CHECK(state_of("NS::Box", "made-1") == "missing");
+  apply(stack({}, "destroy"));
+  CHECK(count() == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a command asks no more often than the limit says, whether a run looks or not") {
   config.limits.requests_per_second = 1;
   const auto boxes = [](const std::string& target) {
