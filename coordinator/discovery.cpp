@@ -97,8 +97,8 @@ std::vector<TargetRow>::iterator Discovery::row_of(std::vector<TargetRow>& rows,
 }
 
 void Discovery::remove_target(TargetRow& row) {
-  // Whatever is declared when it comes back: its rows are not known to be of that.
-  if (row.state == TargetState::kChanged) row.config = {};
+  // Whatever is declared when it comes back: its rows are not known to be of that. An empty text is no configuration.
+  if (row.state == TargetState::kChanged) row.config = {{}, {}};
   row.state = TargetState::kRemoved;
   must(s_.store.put_target(row));
   mark_stale(row);

@@ -427,9 +427,12 @@ TEST_CASE_METHOD(TargetsFixture, "targets keep what is on them when names move o
 
 TEST_CASE_METHOD(TargetsFixture, "a target whose configuration is another leaves and comes back as such") {
   system.add("NS::Box", {.id = "1", .properties = R"({"name":"one"})"});
+  Document before, after{R"({"root":"/elsewhere"})", {}};
+  if (GENERATE(false, true)) std::swap(before, after);
+  config.targets[0].config = before;
   start_discovered();
   crash();
-  config.targets[0].config = {R"({"root":"/elsewhere"})", {}};
+  config.targets[0].config = after;
   start();
   finish_runs();
   CHECK(api("targets")["items"].at(0).at("state") == "changed");
