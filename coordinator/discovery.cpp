@@ -178,7 +178,10 @@ bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   if (moved && !changed) row.system.clear();
   must(s_.store.put_target(row));
   if (changed) mark_stale(row);
-  if (moved) outdate(row.id);
+  if (moved) {
+    forget_filtered(row);
+    outdate(row.id);
+  }
   if (changed || back || renamed) {
     const std::string_view is = changed ? "configuration changed" : renamed ? "renamed" : "back";
     JsonObject data;
@@ -219,6 +222,14 @@ void Discovery::mark_stale(const TargetRow& target) {
   }
 }
 
+void Discovery::forget_filtered(const TargetRow& target) {
+  for (auto& scan : must(s_.store.scans(target.id))) {
+    if (scan.filters.empty()) continue;
+    scan.filters.clear();  // the next run judges everything anew
+    must(s_.store.put_scan(scan));
+  }
+}
+
 /// What workers say of their systems holds from when they come, whether a run looks at these or not.
 void Discovery::follow_announced_rates(TimePoint now) {
   if (s_.registry.changes() == changes_seen_) return;
@@ -236,6 +247,7 @@ Result<Discovery::Trigger> Discovery::accept_target(const std::string& name) {
       row.state = TargetState::kActive;
       row.system.clear();
       must(s_.store.put_target(row));
+      forget_filtered(row);
       s_.events.emit(row.ns, "target.changed", row.name,
                      JsonObject().text("target", row.name).text("is", "accepted").take());
     }

@@ -112,6 +112,30 @@ TEST_CASE_METHOD(RereadsFixture,
   }
 }
 
+TEST_CASE_METHOD(RereadsFixture, "what was filtered out of one system is read on another that has its ids") {
+  leave_out("small");
+  system.thing("NS::Box", "b").uid.clear();
+  const bool empty = GENERATE(false, true);  // nothing is known of the target but what was filtered out
+  if (empty) system.remove("NS::Box", "a");
+  start_discovered();
+  discover();  // so that what is remembered has not its turn at the end
+  system.thing("NS::Box", "b").properties = R"({"kind":"big"})";
+  crash();
+  config.targets[0].config = {R"({"root":"/elsewhere"})", {}};
+  if (!empty && GENERATE(false, true)) {  // which its configuration does not tell
+    config.targets[0].config = {};
+    system.inspection.system = "system-2";
+  }
+  start();
+  finish_runs();
+  if (!empty) {
+    REQUIRE(api("targets")["items"].at(0).at("state") == "changed");
+    api("targets-accept", {{"target", "t"}});
+    finish_runs();
+  }
+  CHECK(listed("NS::Box") == (empty ? Strings{"b"} : Strings{"a", "b"}));
+}
+
 TEST_CASE_METHOD(RereadsFixture, "drift is found by reading what is known, without a listing") {
   config.discovery_interval = Millis(0);
   config.drift_interval = Millis(60'000);
