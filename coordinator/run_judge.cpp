@@ -217,7 +217,7 @@ void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& defer
     if (entry->seen) scan.fresh.insert(entry->key);  // the id that it had was listed, and is another's
     entry->seen = entry->observed = entry->moved = true;
   }
-  queue_children(scan, row);
+  if (!deferred.filtered || old->managed) queue_children(scan, row);
   s_.events.emit(target.target.ns, "resource.renamed", old->id.value,
                  identity(target, scan.type->name, old->id, item.native_id, said));
   if (old->managed) s_.drift.judge(must(s_.store.one(row)).value());
@@ -234,14 +234,14 @@ void Run::rename_circle(TargetRun& target, Scan& scan, const std::vector<RowId>&
     const auto text = canonical_of(target, scan, item, made);
     const auto kept = text ? keeps(target, scan, item.native_id, *text) : std::nullopt;
     const auto known = must(s_.store.one(row));
-    if (kept == false && !(known && known->managed)) {
-      leave_tree(target, row, ResourceState::kFiltered, "filtered");
-      continue;
-    }
-    if (!kept && !(known && is_listed(known->state))) continue;
+    const bool there = known && is_listed(known->state);
+    if (!kept && !there) continue;
     // What nobody can judge is what it was, under its new id: the one that it had is another's.
     item.properties = kept ? std::string(*text) : known->properties;
+    seen[i].filtered = kept == false && !(known && known->managed);
     rename(target, scan, row, seen[i]);
+    // It leaves as what it is called now, and not before it is known what has moved out of it.
+    if (seen[i].filtered && there) filter_out(target, scan, scan.index.find_row(row));
   }
 }
 

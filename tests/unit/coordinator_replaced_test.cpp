@@ -90,6 +90,32 @@ TEST_CASE_METHOD(ReplacedFixture, "what lay in an object that was replaced and i
   }
 }
 
+TEST_CASE_METHOD(ReplacedFixture, "what has moved out of a thing that is filtered under another's id is what it was") {
+  system.list_properties = GENERATE(false, true);
+  const std::string moved = GENERATE("b1", "b9");
+  system.things["NS::Item"] = {{.id = "b1", .uid = "u-b1", .parent = "b"}, {.id = "b2", .uid = "u-b2", .parent = "b"}};
+  system.add("NS::Box", {.id = "c", .properties = R"({"kind":"big"})", .uid = "u-c"});
+  start_discovered();
+  events();
+  const auto b = row("NS::Box", "b").id, b1 = row("NS::Item", "b1").id;
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  auto& boxes = system.things["NS::Box"];
+  boxes = {{.id = "a", .properties = R"({"kind":"small"})", .uid = "u-b"},
+           {.id = "b", .properties = R"({"kind":"big"})", .uid = "u-a"},
+           boxes.back()};
+  system.things["NS::Item"] = {{.id = "b2", .uid = "u-b2", .parent = "a"}, {.id = moved, .uid = "u-b1", .parent = "c"}};
+  CHECK(discover()["state"] == "complete");
+  CHECK(listed("NS::Box") == Strings{"b", "c"});
+  CHECK(listed("NS::Item") == Strings{moved});
+  CHECK(row("NS::Item", moved).id == b1);
+  Strings told{"filtered:a", "filtered:b2", "renamed:a", "renamed:b"};
+  if (moved == "b9") told.emplace_back("renamed:b9");
+  CHECK(resource_events() == told);
+  system.inspection.filters = {};
+  discover();
+  CHECK(row("NS::Box", "a").id == b);
+}
+
 TEST_CASE_METHOD(ReplacedFixture,
                  "of what is managed in an object that was replaced nothing is told while it is there") {
   start_discovered();
