@@ -38,9 +38,14 @@ Result<Inserted> SqliteStore::adopt(const Found& found, const NewResource& resou
     if (auto done = rows.result(); !done) return done.error();
   }
   if (had_gone || patch != "[]") {
+    std::string uid(resource.uid);
+    if (uid.empty() && !had_gone) {  // of what was not gone it is known, whoever does not tell it
+      const auto known = one(found.row);
+      if (!known) return known.error();
+      if (*known) uid = (*known)->uid;
+    }
     record(found.row, had_gone ? "discovered" : "changed", patch, resource.at, kAfterAll);
-    write(sql::change_resource, found.row, resource.at, content.blob(), resource.uid, resource.label,
-          resource.properties);
+    write(sql::change_resource, found.row, resource.at, content.blob(), uid, resource.label, resource.properties);
   }
   write(sql::take_back, found.row, resource.parent);
   write(sql::trim_history, found.row);

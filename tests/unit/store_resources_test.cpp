@@ -194,6 +194,27 @@ TEST_CASE_METHOD(StoreFixture, "last_seen follows the scan while the row is vouc
   }
 }
 
+TEST_CASE_METHOD(StoreFixture, "what is told again without its uid keeps it, unless it was gone") {
+  const auto tell = [&](const std::string& uid, const std::string& properties) {
+    return store()
+        .insert({.scan = tables,
+                 .native_id = "a",
+                 .uid = uid,
+                 .label = "a",
+                 .properties = properties,
+                 .content = hash128(properties),
+                 .at = at(1)})
+        .value()
+        .row;
+  };
+  const auto row = tell("7", R"({"n":1})");
+  CHECK(tell("", R"({"n":2})") == row);
+  CHECK(one(row).uid == "7");
+  store().leave(row, ResourceState::kVanished, "vanished", at(2)).value();
+  CHECK(tell("", R"({"n":2})") == row);
+  CHECK(one(row).uid.empty());
+}
+
 TEST_CASE_METHOD(StoreFixture, "a row that left comes back with its id and history") {
   const auto row = insert(tables, "a", R"({"x":1})", 1);
   const auto id = one(row).id;
