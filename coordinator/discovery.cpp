@@ -178,6 +178,7 @@ bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   if (moved && !changed) row.system.clear();
   must(s_.store.put_target(row));
   if (changed) mark_stale(row);
+  if (changed) s_.dispatcher.stop_changes(row.id);
   if (moved) {
     forget_filtered(row);
     outdate(row.id);

@@ -71,14 +71,30 @@ void Dispatcher::cancel_jobs(std::uint64_t owner, TimePoint now, Effects& effect
   }
   for (const auto& id : ids) {
     auto& record = jobs_.at(id);
-    record.cancelled = true;
+    record.stopped = Error{Errc::kCancelled, "cancelled", {}, 0};
     if (record.gone && record.state == State::kRunning) {
       cancel(record.spec.lane.ns, record.worker, id, record.token, effects);
       record.deadline = std::min(record.deadline, now + kChangeLease);  // it has as long to say how it went
       continue;
     }
     recall(record, effects);
-    finish(record, Error{Errc::kCancelled, "cancelled", {}, 0});
+    finish(record, *record.stopped);
+  }
+}
+
+void Dispatcher::stop_changes(const TargetId& target) {
+  std::vector<JobId> ids;
+  for (const auto& [id, record] : jobs_) {
+    if (record.spec.target.id == target && is_mutation(record.spec.operation)) ids.push_back(id);
+  }
+  std::ranges::sort(ids);
+  for (const auto& id : ids) {
+    auto& record = jobs_.at(id);
+    record.stopped = Error{Errc::kTargetChanged, "the target is another by now", {}, 0};
+    const bool sent = record.state == State::kSent || record.state == State::kRunning;
+    if (sent && record.gone) continue;
+    if (sent) end_flight(record);  // who has it is told by nobody to begin
+    finish(record, *record.stopped);
   }
 }
 
@@ -390,7 +406,7 @@ void Dispatcher::notice(JobNotice::Kind kind, const Record& record, const Error&
 void Dispatcher::fail(Record& record, Error error, std::uint32_t calls, TimePoint now) {
   const auto traits = error_traits(error.code);
   const bool change = is_mutation(record.spec.operation);
-  if (record.cancelled || (change && error.code != Errc::kThrottling)) {
+  if (record.stopped || (change && error.code != Errc::kThrottling)) {
     finish(record, std::move(error));  // what is to be done is for who knows what was asked
     return;
   }
@@ -469,7 +485,7 @@ void Dispatcher::lose_worker(Record& record, TimePoint now) {
   end_flight(record);
   if (!count_taken(record)) return;
   Error error{Errc::kTimeout, "worker " + worker.value + " fell silent while it ran the job", {}, 0};
-  if (now >= record.deadline || record.cancelled) {
+  if (now >= record.deadline || record.stopped) {
     finish(record, std::move(error));
     return;
   }

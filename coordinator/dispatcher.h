@@ -94,6 +94,8 @@ class Dispatcher {
   bool take_back(const JobId& job);
   /// What runs is told to stop, and ends with what its worker says; what waits ends at once.
   void cancel_jobs(std::uint64_t owner, TimePoint now, Effects& effects);
+  /// Of a target that is another by now: changes that nobody has begun end, others are not tried again.
+  void stop_changes(const TargetId& target);
   /// Of a job that has been submitted and not ended; none: it is not one of these.
   [[nodiscard]] const Lane* lane_of(const JobId& job) const;
   /// Of a dispatch that still counts; none: it is not one of these.
@@ -157,9 +159,8 @@ class Dispatcher {
     bool gone = false;       // of a change: `go` was given for this dispatch
     bool uncertain = false;  // of a change: an attempt may have been applied
     bool stranded = false;   // of a change that has gone: with a worker that is lost
-    bool cancelled = false;
-    bool limited = false;  // the target had a rate when it was sent
-    bool offered = false;  // to a worker that is there, which did not take it
+    bool limited = false;    // the target had a rate when it was sent
+    bool offered = false;    // to a worker that is there, which did not take it
     Token token;
     WorkerId worker;                 // whom it is known to be with
     WorkerId last_worker;            // who had it last: at another attempt others come first
@@ -170,7 +171,8 @@ class Dispatcher {
     TimePoint delayed_until;
     TimePoint go_until;  // `go` is repeated while the worker may wait for it
     std::unique_ptr<PartAssembler> parts;
-    std::vector<Token> unheard;  // dispatches that were given up without a sign, the newest last
+    std::optional<Error> stopped;  // why it is not tried again
+    std::vector<Token> unheard;    // dispatches that were given up without a sign, the newest last
   };
   using Jobs = std::unordered_map<JobId, Record>;
   /// A worker may have it from before a restart, and not have been heard since.

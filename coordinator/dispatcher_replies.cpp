@@ -47,10 +47,9 @@ void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
   if (std::holds_alternative<Busy>(reply.body)) {
     ++counters_.busy;
     record.offered = true;
-    untaken(record, now);
-    record.last_worker = reply.worker;
     if (auto* worker = registry_.find(reply.worker)) worker->full_until = now + kBusyPause;
-    return;
+    attribute(record, reply.worker);
+    return untaken(record, now);
   }
   attribute(record, reply.worker);
   if (auto* result = std::get_if<JobResult>(&reply.body)) {
@@ -200,6 +199,7 @@ void Dispatcher::untaken(Record& record, TimePoint now) {
   --record.attempt;
   end_flight(record);
   if (record.limited) limiter_.give_back(record.spec.lane.ns, record.spec.target.id, now);
+  if (record.stopped) return finish(record, *record.stopped);
   enqueue(record, true);
 }
 

@@ -283,9 +283,11 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
   const auto phase = work.phase();
   work.job = {};
   if (phase == Phase::kCreating || phase == Phase::kUpdating || phase == Phase::kDeleting || phase == Phase::kPolling) {
+    work.op.uncertain = work.op.uncertain || (outcome.uncertain && !MUSTER_MUTATION("unknown-is-failed"));
     const auto* error = std::get_if<Error>(&outcome.result);
-    if (error != nullptr && error->code == Errc::kNotFound && !still_serves(work)) return;
-    take_change(work, std::move(outcome.result), outcome.uncertain, now);
+    const bool of_another = error != nullptr && (error->code == Errc::kNotFound || error->code == Errc::kTargetChanged);
+    if (of_another && !still_serves(work)) return;
+    take_change(work, std::move(outcome.result), now);
     return;
   }
   if (phase == Phase::kEmptying) return take_emptying(work, std::move(outcome.result), now);

@@ -189,7 +189,7 @@ class Execution {
 
   // execution_outcomes.cpp: what answers mean
   void take_reading(Work& work, const ReadItem& answer, TimePoint now);
-  void take_change(Work& work, JobResult result, bool uncertain, TimePoint now);
+  void take_change(Work& work, JobResult result, TimePoint now);
   void take_failure(Work& work, const Error& error, TimePoint now);
   void take_poll_failure(Work& work, const Error& error, TimePoint now);
   void take_settling(Work& work, const ReadItem& answer, TimePoint now);

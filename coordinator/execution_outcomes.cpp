@@ -72,8 +72,7 @@ void Execution::again(Work& work, Phase phase, const Error& why, TimePoint now) 
   must(s_.store.put_operation(work.op));  // with what is to come: what this has given up is not to be asked for again
 }
 
-void Execution::take_change(Work& work, JobResult result, bool uncertain, TimePoint now) {
-  work.op.uncertain = work.op.uncertain || (uncertain && !MUSTER_MUTATION("unknown-is-failed"));
+void Execution::take_change(Work& work, JobResult result, TimePoint now) {
   if (auto* done = std::get_if<MutationResult>(&result)) {
     if (done->status == MutationStatus::kSuccess) return succeeded(work, *done, now);
     work.op.uncertain = true;

@@ -161,6 +161,7 @@ bool Run::accept_system(TargetRun& target, const std::string& system) {
   if (!row.system.empty() && !system.empty() && row.system != system) {
     row.state = TargetState::kChanged;
     must(s_.store.note_target(row));
+    s_.dispatcher.stop_changes(row.id);
     s_.events.emit(row.ns, "target.changed", row.name,
                    JsonObject().text("target", row.name).text("was", row.system).text("is", system).take());
     skip_target(target, "TARGET_CHANGED",

@@ -55,6 +55,49 @@ TEST_CASE_METHOD(DispatcherFixture, "a change that was cancelled is not tried ag
   CHECK(sent.empty());
 }
 
+TEST_CASE_METHOD(DispatcherFixture,
+                 "a change that was stopped is not given to another by a worker that did not begin it") {
+  join("w1");
+  const auto message = dispatch(change());
+  accept(message.job, "w1");
+  const bool of_target = GENERATE(false, true);
+  CAPTURE(of_target);
+  of_target ? dispatcher.stop_changes(spec().target.id) : cancel_jobs();
+  CHECK(outcomes().empty());  // it may have begun it
+  answer(message.job, "w1", Busy{});
+  CHECK(failure() == (of_target ? Errc::kTargetChanged : Errc::kCancelled));
+  advance(Millis(1000));
+  CHECK(sent.empty());
+}
+
+TEST_CASE_METHOD(DispatcherFixture,
+                 "changes that nobody has begun end with their target, and what only looks goes on") {
+  join("w1", 3);
+  const auto begun = dispatch(change()), claimed = dispatch(change()), read = dispatch();
+  accept(begun.job, "w1");
+  submit(change());
+  tick();
+  dispatcher.stop_changes(TargetId("another"));
+  CHECK(outcomes().empty());
+  dispatcher.stop_changes(spec().target.id);
+  const auto ended = outcomes();
+  REQUIRE(ended.size() == 2);
+  for (const auto& outcome : ended) {
+    CHECK(std::get<Error>(outcome.result).code == Errc::kTargetChanged);
+    CHECK_FALSE(outcome.uncertain);
+  }
+  accept(claimed.job, "w1");  // too late: it gets no `go`
+  CHECK(dispatcher.leases(begun.job.id, begun.job.token));
+  CHECK(dispatcher.leases(read.job.id, read.job.token));
+  CHECK_FALSE(dispatcher.leases(claimed.job.id, claimed.job.token));
+  lose("w1");
+  advance(Millis(20'000));
+  const auto lost = outcomes();
+  REQUIRE_FALSE(lost.empty());
+  CHECK(lost.back().job == begun.job.id);
+  CHECK(lost.back().uncertain);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a change that has failed is not tried again, though another try may help") {
   join("w1");
   const auto message = dispatch(change());

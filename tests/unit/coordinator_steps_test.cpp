@@ -407,6 +407,37 @@ TEST_CASE_METHOD(CommandsFixture, "a target that is another system by now is ask
     CHECK(row("NS::Box", "made-1").managed);
     CHECK(state_of("NS::Box", "made-1") == "stale");
   }
+  SECTION("what no worker has begun") {
+    apply(stack({box("a", {{"size", 1}})}));
+    const bool deletes = GENERATE(false, true);
+    CAPTURE(deletes);
+    bool full = true;
+    worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+      return full && is_mutation(job.operation) ? FakeWorker::Behaviour(Busy{}) : FakeWorker::Behaviour();
+    };
+    const auto id = begin(deletes ? stack({}) : stack({box("a", {{"size", 2}})}));
+    settle();
+    is_another();
+    full = false;
+    const auto failed = end_of(id);
+    CHECK(result_of(failed, "a") == "failed TARGET_CHANGED");
+    CHECK_THAT(message_of(failed, "a"), Contains("targets accept") && !Contains("is not known"));
+    CHECK(thing("a")["size"] == 1);
+    CHECK(state_of("NS::Box", "made-1") == "stale");
+  }
+  SECTION("what a worker had that is lost") {
+    apply(stack({box("a", {{"size", 1}})}));
+    worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+    const auto id = begin(stack({}));
+    settle();
+    is_another();
+    remove_worker("w1");
+    add_worker("w2");
+    const auto failed = end_of(id);
+    CHECK(result_of(failed, "a") == "failed TARGET_CHANGED");
+    CHECK_THAT(message_of(failed, "a"), Contains("is not known"));
+    CHECK(count() == 1);
+  }
   SECTION("what is replaced") {
     auto owner = box("a", {{"kind", "x"}});
     REQUIRE(apply(stack({owner, linked("b", "a")}))["state"] == "complete");
