@@ -198,7 +198,6 @@ void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {
 void Dispatcher::untaken(Record& record, TimePoint now) {
   --record.attempt;
   end_flight(record);
-  if (record.limited) limiter_.give_back(record.spec.lane.ns, record.spec.target.id, now);
   if (record.stopped) return finish(record, *record.stopped);
   enqueue(record, true);
 }

@@ -88,14 +88,6 @@ void Limiter::count(Bucket& bucket, double calls, TimePoint now) {
   bucket.used += calls;
 }
 
-void Limiter::give_back(const std::string& ns, const TargetId& target, TimePoint now) {
-  auto* bucket = find(ns, target);
-  if (bucket == nullptr) return;
-  refill(*bucket, now);
-  if (bucket->rate > 0) bucket->tokens = std::min(std::max(1.0, bucket->rate), bucket->tokens + 1);
-  bucket->used = std::max(0.0, bucket->used - 1);
-}
-
 void Limiter::throttled(const std::string& ns, const TargetId& target, Millis retry_after, TimePoint now) {
   auto& bucket = buckets_[ns][target];
   refill(bucket, now);

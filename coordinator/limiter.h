@@ -28,9 +28,6 @@ class Limiter {
   /// The same, and what they cost of the tokens.
   void charge(const std::string& ns, const TargetId& target, double calls, TimePoint now);
 
-  /// One that was charged has not been made.
-  void give_back(const std::string& ns, const TargetId& target, TimePoint now);
-
   /// The provider said THROTTLING: nothing goes before `retry_after`, and then at half the rate. A target without a
   /// limit gets one at what it used lately, and no more than that back before a quiet minute takes the limit away.
   void throttled(const std::string& ns, const TargetId& target, Millis retry_after, TimePoint now);

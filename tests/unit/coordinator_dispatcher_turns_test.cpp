@@ -192,20 +192,3 @@ TEST_CASE_METHOD(DispatcherFixture,
   REQUIRE(sent.size() == 1);
   CHECK(sent[0].subject == own("w1"));
 }
-
-TEST_CASE_METHOD(DispatcherFixture, "who does not take a job costs its target no call") {
-  join("w1");
-  limiter.set_rate("NS", TargetId("t1"), 0.01, clock.now());
-  const auto first = dispatch();
-  SECTION("it is too busy") {
-    answer(first.job, "w1", Busy{});
-  }
-  SECTION("it is not there") {
-    no_responders(first.job);
-  }
-  const auto again = await(Millis(1000));
-  succeed(again.job, "w1");
-  submit();
-  advance(Millis(90'000));
-  CHECK(sent.empty());  // the one that was made counts
-}
