@@ -99,6 +99,19 @@ bool untouched(const Json& before, const Json& after, const Json& wanted) {
   });
 }
 
+/// Within the transaction. What is there already may be something else that has the name, or one that the object brings
+/// along: then there is no such object that could be looked at.
+Result<void> make(const Kind& kind, const Open& opened, const Json& declared, const Address& at) {
+  auto& session = *opened.session;
+  if (auto set = session.query("SAVEPOINT make"); !set) return set.error();
+  auto made = kind.create(session, declared);
+  if (made || made.error().code != Errc::kAlreadyExists) return made;
+  if (auto back = session.query("ROLLBACK TO SAVEPOINT make"); !back) return back.error();
+  const auto there = find(kind, session, opened.place, at.scope, at.name);
+  if (!there) return there.error();
+  return *there ? made : invalid_request(made.error().message);
+}
+
 }  // namespace
 
 Result<Mutation> create(const Kind& kind, const CreateRequest& request, JobContext& context) {
@@ -107,8 +120,9 @@ Result<Mutation> create(const Kind& kind, const CreateRequest& request, JobConte
   const auto at = declared_address(kind, *declared);
   auto opened = open(kind, request.target, at.database, mode_of(kind), context);
   if (!opened) return opened.error();
-  if (auto made = kind.create(*opened->session, *declared); !made) return made.error();
-  const bool stays = mode_of(kind) == Session::Mode::kSingle;  // whatever comes now
+  const bool stays = mode_of(kind) == Session::Mode::kSingle;  // whatever comes once it is made
+  auto made = stays ? kind.create(*opened->session, *declared) : make(kind, *opened, *declared, at);
+  if (!made) return made.error();
   auto there = find(kind, *opened->session, opened->place, at.scope, at.name);
   if (!there) return stays ? not_stabilized("was made, and then: " + there.error().message) : there.error();
   if (!*there) return failure(Errc::kInternalFailure, "what was made is not there");

@@ -510,6 +510,28 @@ TEST_CASE("tables: rows are cast as the database says, and printed as all databa
   pg.create(kTable, made);
 }
 
+TEST_CASE("what is in the way of an object and is none of its type is no such object") {
+  const Pg pg;
+  const Own own("blocked");
+  const auto admin = db("blocked");
+  const auto table = own.table("t", {column("a", "integer")});
+  const Json extension{{"database", "blocked"}, {"name", "hstore"}};
+  for (const char* other : {"CREATE VIEW t AS SELECT 1", "CREATE TYPE t AS ENUM ()"}) {
+    admin.run(other);
+    const auto error = pg.create_error(kTable, table);
+    CHECK(error.code == Errc::kInvalidRequest);
+    CHECK_THAT(error.message, Catch::Contains("\"t\" already exists"));
+    admin.run("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+  }
+  admin.run("CREATE TYPE hstore AS ENUM ()");
+  CHECK(pg.create_error(kExtension, extension).code == Errc::kInvalidRequest);
+  admin.run("DROP TYPE hstore");
+  pg.create(kTable, table);
+  pg.create(kExtension, extension);
+  CHECK(pg.create_error(kTable, table).code == Errc::kAlreadyExists);
+  CHECK(pg.create_error(kExtension, extension).code == Errc::kAlreadyExists);
+}
+
 TEST_CASE("tables: one whose name something else has now is gone") {
   const Pg pg;
   const Own own("taken");
