@@ -13,10 +13,12 @@ namespace {
 muster::Result<fs::path> draft_of(const fs::path& path, const muster::Json& properties) {
   const auto text = muster::text_of(properties, "text");
   if (!text) return text.error();
+  const std::string bytes = muster::percent_decode(*text), escaped = muster::percent_encode(bytes);
+  if (escaped != *text) return muster::invalid_request("text: would be read as " + escaped + ", declare it so");
   const fs::path draft = path.parent_path() / (".draft-" + path.filename().string());
   fs::remove(draft);  // what a killed worker left may be the note itself, by a second name
   std::ofstream file(draft, std::ios::binary);
-  file << muster::percent_decode(*text);
+  file << bytes;
   file.close();
   if (!file) return muster::from_errno(errno, "write " + draft.string());
   return draft;

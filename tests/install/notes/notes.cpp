@@ -69,7 +69,10 @@ void add_notes(muster::Plugin& plugin) {
 muster::Result<fs::path> path_of(const muster::TargetInfo& target, const std::string& note) {
   const std::string name = muster::percent_decode(note);
   const fs::path path = notes_dir(target) / name;
-  if (name.find('/') != std::string::npos || fs::is_directory(path)) return muster::not_found("no note: " + note);
+  const bool other_spelling = muster::percent_encode(name) != note;  // of a note that has its id
+  if (other_spelling || name.find('/') != std::string::npos || fs::is_directory(path)) {
+    return muster::not_found("no note: " + note);
+  }
   return path;
 }
 

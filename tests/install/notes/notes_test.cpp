@@ -104,6 +104,23 @@ TEST_CASE("what a killed worker left of a note's creation does not change the no
   CHECK(std::get<muster::Item>(read[0]).properties == R"({"name":"home","text":"sweep"})");
 }
 
+TEST_CASE("what is declared is spelled as it is read, and a note has one id") {
+  const Notes notes;
+  const auto create = [&](const std::string& name, const std::string& text) {
+    const muster::Json declared{{"name", name}, {"text", text}};
+    return muster::testing::change(notes.plugin, "NOTES::Note", notes.config,
+                                   muster::CreateJob{"key", {declared.dump(), {}}, {}});
+  };
+  CHECK(create("a%20b", "x").error().code == muster::Errc::kInvalidRequest);  // a space that hides
+  CHECK(create("link", "q=a%20b").error().code == muster::Errc::kInvalidRequest);
+  CHECK(std::filesystem::is_empty(notes.directory));
+  CHECK(create("a b%2520", "q=a%2520b, 100%").value().native_id == "a b%2520");
+  CHECK(muster::testing::list_all(notes.plugin, "NOTES::Note", notes.config).items.at(0).native_id == "a b%2520");
+  const auto read = muster::testing::read_all(notes.plugin, "NOTES::Note", notes.config, {"a b%2520", "a%20b%2520"});
+  CHECK(std::get<muster::Item>(read[0]).properties == R"({"name":"a b%2520","text":"q=a%2520b, 100%"})");
+  CHECK(std::get<muster::Error>(read[1]).code == muster::Errc::kNotFound);
+}
+
 TEST_CASE("nothing outside of the directory is a note") {
   const Notes notes;
   for (const auto& answer :
