@@ -374,8 +374,9 @@ bool Run::replace_taken(TargetRun& target, Scan& scan) {
 }
 
 void Run::list_again(const TargetRun& target) {
-  if (!follow_up_.empty() && follow_up_.back().targets.front() == target.target.name) return;
-  follow_up_.push_back({{target.target.name}, {}});
+  const auto& name = target.target.name;
+  if (std::ranges::any_of(follow_up_, [&](const ScopePart& part) { return part.targets.front() == name; })) return;
+  follow_up_.push_back({{name}, {}});
 }
 
 /// What the store has of an object that a command has written since the index was loaded, if it is listed.

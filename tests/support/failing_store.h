@@ -21,6 +21,7 @@ class FailingStore final : public Store {
   bool breaks_commands = false;  // once one is written there is a fault of the program
   std::size_t whole_stacks = 0;  // that were read
   std::size_t plans_read = 0;
+  std::size_t runs_written = 0;
   std::size_t most_asked_for = 0;  // events or runs, at once
   std::function<void()> on_operation_of = [] {};
 
@@ -148,7 +149,10 @@ class FailingStore final : public Store {
     return write(store_->prune_events(before, max_bytes, limit));
   }
 
-  Result<void> put_run(const RunRow& run) override { return write(store_->put_run(run)); }
+  Result<void> put_run(const RunRow& run) override {
+    ++runs_written;
+    return write(store_->put_run(run));
+  }
   Result<std::optional<RunRow>> run(const RunId& id) override { return store_->run(id); }
   Result<std::vector<RunRow>> runs(const RunId& before, std::size_t limit) override {
     most_asked_for = std::max(most_asked_for, limit);

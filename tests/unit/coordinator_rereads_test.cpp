@@ -3,6 +3,7 @@
 
 #include "coordinator/run_scope.h"
 #include "support/commands_fixture.h"
+#include "support/failing_store.h"
 
 using namespace muster;
 using test::CommandsFixture;
@@ -152,6 +153,24 @@ TEST_CASE_METHOD(RereadsFixture, "drift is found by reading what is known, witho
   CHECK(jobs_of_list() == 0);
   for (const auto& job : workers[0]->asked<ReadJob>()) CHECK(job.priority == Priority::kDrift);
   CHECK(resource_events() == Strings{"changed:a"});
+}
+
+TEST_CASE_METHOD(RereadsFixture,
+                 "what is not found of two targets is listed again once, in whatever order that shows") {
+  auto& store_now = test::put_failing_before(store);
+  config.discovery_interval = Millis(0);
+  config.drift_interval = Millis(60'000);
+  manifest.types.resize(1);
+  manifest.types[0].read_batch = 1;
+  add_target("u");
+  for (int i = 0; i < 20; ++i) system.add("NS::Box", {.id = "x" + std::to_string(i)});
+  start_discovered();
+  system.things.clear();
+  store_now.runs_written = 0;
+  next_run_of("drift");
+  finish_runs();
+  CHECK(listed("NS::Box").empty());
+  CHECK(store_now.runs_written < 10);  // of two runs, and not once for each time that one of the targets had its turn
 }
 
 TEST_CASE_METHOD(RereadsFixture, "drift is looked for once at a time, however long that takes") {
