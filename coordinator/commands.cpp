@@ -559,9 +559,10 @@ void Commands::look_late(TimePoint now) {
                   due.ns, due.left_out);
     }
     for (auto& part : due.parts) {
-      auto types = part.types;
-      if (discovery_.trigger(std::move(part), "drift")) continue;
-      static_cast<void>(discovery_.trigger({{}, std::move(types)}, "drift"));  // a target may have another name by now
+      if (discovery_.trigger(part, "drift")) continue;
+      // One of the targets is no more, or has another name by now: the others are looked at all the same.
+      for (auto& target : part.targets) static_cast<void>(discovery_.trigger({{target}, part.types}, "drift"));
+      static_cast<void>(discovery_.trigger({{}, part.types}, "drift"));
     }
   }
 }

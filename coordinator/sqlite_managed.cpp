@@ -169,6 +169,7 @@ Result<std::vector<OperationRow>> SqliteStore::operations(const CommandId& comma
 Result<void> SqliteStore::rename_target(std::string_view was, std::string_view is) {
   write(sql::rename_in_claims, was, is);
   write(sql::rename_unsettled, was, is);
+  write(sql::rename_in_operations, was, is);
   return status();
 }
 

@@ -319,7 +319,7 @@ class Store {
   /// Key of a create of what `place` names that ended without knowing whether it was applied; empty: there is none.
   virtual Result<std::string> unsettled(std::string_view place) = 0;
   virtual Result<void> set_unsettled(std::string_view place, std::string_view key) = 0;  // empty: it is settled
-  /// What is declared on a target, and what is unsettled, goes by its new name from now on.
+  /// What is declared on a target, what is unsettled, and what commands did there goes by its new name from now on.
   virtual Result<void> rename_target(std::string_view was, std::string_view is) = 0;
 
   // ids of a scan that its filters left out: what the list said of each (a hash) when it was read last

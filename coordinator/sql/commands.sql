@@ -67,6 +67,10 @@ INSERT INTO unsettled (place, key) VALUES (?1, ?2) ON CONFLICT (place) DO UPDATE
 -- name: rename_unsettled
 UPDATE OR IGNORE unsettled SET place = json_set(place, '$[2]', ?2) WHERE place ->> '$[2]' = ?1;
 
+-- As rename_unsettled.
+-- name: rename_in_operations
+UPDATE operations SET target = ?2 WHERE target = ?1;
+
 -- name: drop_unsettled
 DELETE FROM unsettled WHERE place = ?1;
 

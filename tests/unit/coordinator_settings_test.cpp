@@ -81,6 +81,38 @@ TEST_CASE_METHOD(SettingsFixture, "what was made after all is looked for on the 
   CHECK(listed("NS::Box").size() == 1);
 }
 
+TEST_CASE_METHOD(SettingsFixture, "what was made after all is looked for where nothing else is discovered") {
+  config.retry = {1, Millis(10), Millis(50)};
+  config.targets[0].discover = false;
+  add_target("v");
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
+    return JobResult(Error{Errc::kTimeout, "no answer", {}, 0});
+  };
+  auto on_v = box_on("v");
+  on_v["name"] = "b";
+  on_v["properties"]["name"] = "b";
+  CHECK(apply(stack({box("a"), on_v}))["state"] == "failed");
+  finish_runs();
+  worker().on_go = {};
+  const auto late = worker().asked<CreateJob>();
+  REQUIRE(late.size() == 2);
+  std::string name = "t";
+  SECTION("under its new name") {
+    rename(name = "u");
+  }
+  SECTION("though another target is no more") {
+    crash();
+    config.targets.pop_back();
+    start();
+  }
+  finish_runs();
+  for (const auto& job : late) worker().send_late(job, system.change(job));
+  settle();
+  finish_runs();
+  CHECK(state_of("NS::Box", "made-1", name) == "present");
+}
+
 TEST_CASE_METHOD(SettingsFixture,
                  "what was done on a target that is no more is told as done, and what it is as drift") {
   start_discovered();
