@@ -101,7 +101,7 @@ void Discovery::remove_target(TargetRow& row) {
   if (row.state == TargetState::kChanged) row.config = {{}, {}};
   row.state = TargetState::kRemoved;
   must(s_.store.put_target(row));
-  mark_stale(row);
+  mark_stale(s_.store, row.id);
   due_.erase(row.name);
   outdate(row.id);
   s_.events.emit(row.ns, "target.changed", row.name,
@@ -177,8 +177,10 @@ bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   if (changed) row.state = TargetState::kChanged;
   if (moved && !changed) row.system.clear();
   must(s_.store.put_target(row));
-  if (changed) mark_stale(row);
-  if (changed) s_.dispatcher.stop_changes(row.id);
+  if (changed) {
+    mark_stale(s_.store, row.id);
+    s_.dispatcher.stop_changes(row.id);
+  }
   if (moved) {
     forget_filtered(row);
     outdate(row.id);
@@ -212,14 +214,6 @@ void Discovery::rename_target(const std::string& was, const std::string& is) {
     plan->rename_target(was, is);
     command.plan = plan->json();
     must(s_.store.put_command(command));
-  }
-}
-
-void Discovery::mark_stale(const TargetRow& target) {
-  for (auto& scan : must(s_.store.scans(target.id))) {
-    if (scan.stale) continue;
-    scan.stale = true;
-    must(s_.store.put_scan(scan));
   }
 }
 

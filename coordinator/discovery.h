@@ -91,7 +91,6 @@ class Discovery {
                                           const std::map<std::string, std::string>& renamed);
   /// What is declared on it, and under way there, goes by the new name.
   void rename_target(const std::string& was, const std::string& is);
-  void mark_stale(const TargetRow& target);
   /// What the filters left out there is no more known to be what has its ids now.
   void forget_filtered(const TargetRow& target);
   [[nodiscard]] bool workers_ready(const std::vector<TargetRow>& targets);

@@ -31,6 +31,14 @@ bool can_read(const TypeDescriptor& type) {
 
 }  // namespace
 
+void mark_stale(Store& store, const TargetId& target) {
+  for (auto& scan : must(store.scans(target))) {
+    if (scan.stale) continue;
+    scan.stale = true;
+    must(store.put_scan(scan));
+  }
+}
+
 Run::Run(RunServices services, RunRow row, RunScope scope, std::uint64_t owner)
     : s_(services), row_(std::move(row)), scope_(std::move(scope)), owner_(owner) {}
 
@@ -161,6 +169,7 @@ bool Run::accept_system(TargetRun& target, const std::string& system) {
   if (!row.system.empty() && !system.empty() && row.system != system) {
     row.state = TargetState::kChanged;
     must(s_.store.note_target(row));
+    mark_stale(s_.store, row.id);
     s_.dispatcher.stop_changes(row.id);
     s_.events.emit(row.ns, "target.changed", row.name,
                    JsonObject().text("target", row.name).text("was", row.system).text("is", system).take());

@@ -44,6 +44,9 @@ struct RunProblem {
   std::string target, type, code, message, job, plugin;
 };
 
+/// Nothing is known of what a target has now: its rows stay as they are, stale.
+void mark_stale(Store& store, const TargetId& target);
+
 /// One discovery of a set of targets: lists, reads, compares, judges what is missing. It submits jobs as the dispatcher
 /// has room, takes their outcomes, and writes into the store's open transaction; nothing here waits.
 /// Store errors are thrown as StoreFailure. Thread: loop thread only.

@@ -173,6 +173,19 @@ TEST_CASE_METHOD(RereadsFixture,
   CHECK(store_now.runs_written < 10);  // of two runs, and not once for each time that one of the targets had its turn
 }
 
+TEST_CASE_METHOD(RereadsFixture, "all rows of a target are stale when any look finds another system there") {
+  const bool reread = GENERATE(false, true);
+  config.discovery_interval = Millis(0);
+  if (reread) config.drift_interval = Millis(60'000);
+  system.add("NS::Item", {.id = "a1", .parent = "a"});
+  start_discovered();
+  system.inspection.system = "system-2";
+  const auto report = reread ? next_run_of("drift") : discover({{"types", {"NS::Box"}}});
+  REQUIRE(report["problems"].at(0)["code"] == "TARGET_CHANGED");
+  CHECK(state_of("NS::Box", "a") == "stale");
+  CHECK(state_of("NS::Item", "a1") == "stale");
+}
+
 TEST_CASE_METHOD(RereadsFixture, "drift is looked for once at a time, however long that takes") {
   config.drift_interval = Millis(10'000);
   start_discovered();
