@@ -220,7 +220,7 @@ class Dispatcher {
   bool take_up(const WorkerId& worker, const Running& running, TimePoint now);
   void end_flight(Record& record);
   /// Nobody has taken what was sent.
-  void untaken(Record& record, TimePoint now);
+  void untaken(Record& record);
   void recall(Record& record, Effects& effects);
   /// A job is sent again for want of a sign: a sign of what was sent before counts all the same, should it come.
   void keep_unheard(Record& record);

@@ -49,7 +49,7 @@ void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
     record.offered = true;
     if (auto* worker = registry_.find(reply.worker)) worker->full_until = now + kBusyPause;
     attribute(record, reply.worker);
-    return untaken(record, now);
+    return untaken(record);
   }
   attribute(record, reply.worker);
   if (auto* result = std::get_if<JobResult>(&reply.body)) {
@@ -192,10 +192,10 @@ void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {
   } else if (!is_heard_after(record.spec.lane, record.since)) {  // else one has come since the job was sent
     lanes_[record.spec.lane].not_before = now + kNobodyPause;
   }
-  untaken(record, now);
+  untaken(record);
 }
 
-void Dispatcher::untaken(Record& record, TimePoint now) {
+void Dispatcher::untaken(Record& record) {
   --record.attempt;
   end_flight(record);
   if (record.stopped) return finish(record, *record.stopped);
