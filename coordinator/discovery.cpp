@@ -52,6 +52,12 @@ void Discovery::start(TimePoint now) {
                                    queued_.front().row.id.value + "\"}]")
               .take();
       must(s_.store.put_run(ended));
+      s_.events.emit({}, "run.finished", row.id.value,
+                     JsonObject()
+                         .text("run", row.id.value)
+                         .text("state", ended.state)
+                         .text("merged_into", queued_.front().row.id.value)
+                         .take());
     }
   }
   queue({}, "start");

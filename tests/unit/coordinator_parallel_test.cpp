@@ -166,8 +166,14 @@ TEST_CASE_METHOD(RunsFixture, "runs that were under way at once are one after a 
   REQUIRE(runs_in("running") == 2);
   crash();
   workers.at(0)->on_job = nullptr;
+  events();
   start();
   finish_runs();
+  const auto finished = events("run.finished");  // of each that was told to have started
+  REQUIRE(finished.size() == 2);
+  CHECK(finished[0]["subject"] == second["run"]);
+  CHECK(finished[0]["data"]["merged_into"] == first["run"]);
+  CHECK(finished[1]["subject"] == first["run"]);
   CHECK(run(first["run"])["state"] == "complete");
   CHECK(run(first["run"])["scans"].size() == 4);
   CHECK(run(second["run"])["merged_into"] == first["run"]);
