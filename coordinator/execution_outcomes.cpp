@@ -81,6 +81,7 @@ void Execution::take_change(Work& work, JobResult result, TimePoint now) {
     if (!done->native_id.empty()) work.op.native_id = done->native_id;
     work.op.request_id = done->request_id;
     work.told_at = now;
+    if (work.phase() == Phase::kPolling) work.tries = 0;  // what failed before was of other questions
     if (row_.cancel == Cancelled::kForced) return stop(work, now);
     if (now >= work.deadline) return fail(work, {Errc::kTimeout, "it is in progress still after an hour", {}, 0});
     go_on(work, Phase::kPolling, now,

@@ -161,6 +161,24 @@ TEST_CASE_METHOD(CommandsFixture, "changes in progress are asked for until they 
   CHECK(worker().asked<CreateJob>().size() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a change in progress outlasts as many failures as it has answers between them") {
+  start_discovered();
+  int asked = 0;
+  worker().on_go = [](const Job&) {
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, {}});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<StatusJob>(job.operation)) return {};
+    if (++asked % 12 == 0) {
+      return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, {}});
+    }
+    if (asked < 100) return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
+    system.add("NS::Box", {"made-1", R"({"name":"a"})", {}, {}});
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, R"({"name":"a"})", {}});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is in progress, and nobody can tell how far, is not told as not made") {
   start_discovered();
   worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
