@@ -175,7 +175,7 @@ class Execution {
   void leave(const Work& work, const ResourceRecord& row, std::string_view reason, std::string_view event);
   void leave_contents(const Work& work, RowId row);
 
-  // execution_settling.cpp: what is not found
+  // execution_settling.cpp: what is not found, or is another
   /// Of the step's object, and of what else a change needs: how much longer NOT_FOUND proves nothing.
   [[nodiscard]] Millis time_to_show(const Work& work, TimePoint now) const;
   [[nodiscard]] Millis needs_time_to_show(const Work& work) const;
@@ -186,6 +186,7 @@ class Execution {
   [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);
   void take_nothing_there(Work& work, TimePoint now);
   void gone(Work& work);
+  bool is_as_declared(Work& work, const Item& item);
 
   // execution_outcomes.cpp: what answers mean
   void take_reading(Work& work, const ReadItem& answer, TimePoint now);

@@ -36,6 +36,10 @@ bool is_code(const ReadItem& answer, Errc code) {
   return error != nullptr && error->code == code;
 }
 
+Error another_object(const Item& item) {
+  return {Errc::kConflict, item.native_id + " is another object than the one that was planned for", {}, 0};
+}
+
 Json parsed(std::string_view properties) {
   return Json::parse(properties, nullptr, false);
 }
@@ -173,8 +177,7 @@ void Execution::take_reading(Work& work, const ReadItem& answer, TimePoint now) 
   }
   const auto& item = std::get<Item>(answer);
   if (!work.uid.empty() && !item.uid.empty() && work.uid != item.uid) {
-    return fail(work,
-                {Errc::kConflict, item.native_id + " is another object than the one that was planned for", {}, 0});
+    return fail(work, another_object(item));
   }
   if (!observe(work, work.step.row, item, "changed", "resource.changed")) return;
   work.uid = item.uid;
@@ -295,6 +298,9 @@ void Execution::take_settling(Work& work, const ReadItem& answer, TimePoint now)
   const auto& item = std::get<Item>(answer);
   if (change == Work::Change::kCreate) return created(work, item, now);
   if (work.told) return updated(work, item, now);  // what cannot be read back has been sent
+  if (!work.uid.empty() && !item.uid.empty() && work.uid != item.uid && !is_as_declared(work, item)) {
+    return fail(work, another_object(item));  // some systems give what is changed another uid: that is as declared
+  }
   if (!observe(work, work.step.row, item, "changed", "resource.changed")) return;
   work.uid = item.uid;
   if (row_.cancel == Cancelled::kForced) {

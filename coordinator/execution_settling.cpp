@@ -1,7 +1,10 @@
-// What is not found: for how long that proves nothing, and what follows when it does.
+// What is not found, or is another: for how long that proves nothing, and what follows when it does.
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
+#include "coordinator/difference.h"
 #include "coordinator/execution_work.h"
 #include "coordinator/json_forms.h"
 #include "coordinator/must.h"
@@ -72,6 +75,15 @@ void Execution::take_nothing_there(Work& work, TimePoint now) {
   if (left > Millis{0} && !work.op.uncertain) ++work.op.epoch;    // what is asked for next is another change
   if (ask_until_settled(work, work.op.uncertain ? Phase::kSettling : Phase::kReading, left, now)) return;
   deletes ? deleted(work, now) : gone(work);
+}
+
+bool Execution::is_as_declared(Work& work, const Item& item) {
+  const auto wanted = document(work.step);
+  const auto there = nlohmann::json::parse(item.properties, nullptr, false);
+  if (!wanted || !there.is_object()) return false;
+  std::vector<std::string> secret;
+  for (const auto& each : wanted->secrets) secret.push_back(each.pointer);
+  return compare(rules_of(*work.type), there, nlohmann::json::parse(wanted->json), secret).patch.empty();
 }
 
 /// An update finds nothing to update.
