@@ -290,7 +290,7 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
     take_change(work, std::move(outcome.result), now);
     return;
   }
-  if (phase == Phase::kEmptying) return take_emptying(work, std::move(outcome.result), now);
+  if (phase == Phase::kEmptying) return take_emptying(work, outcome, now);
   if (!still_serves(work)) return;  // another says nothing of what it was asked before
   if (phase == Phase::kFinding) return take_finding(work, std::move(outcome.result), now);
   ReadItem answer = Error{Errc::kContract, "the plugin answered a read with something else", {}, 0};

@@ -171,7 +171,7 @@ class Execution {
   bool begin_emptying(Work& work, TimePoint now);
   void empty_more(Work& work, TimePoint now);
   void end_write_of_content(const Work& work);
-  void take_emptying(Work& work, JobResult result, TimePoint now);
+  void take_emptying(Work& work, const JobOutcome& outcome, TimePoint now);
   void leave(const Work& work, const ResourceRecord& row, std::string_view reason, std::string_view event);
   void leave_contents(const Work& work, RowId row);
 

@@ -110,21 +110,30 @@ void Execution::end_write_of_content(const Work& work) {
   s_.writes.end(must(s_.store.one(work.contents.back())).value().scan, work.content_id);
 }
 
-void Execution::take_emptying(Work& work, JobResult result, TimePoint now) {
+void Execution::take_emptying(Work& work, const JobOutcome& outcome, TimePoint now) {
   const auto row = must(s_.store.one(work.contents.back())).value();
   end_write_of_content(work);
   work.op.job = {};
-  const auto* done = std::get_if<MutationResult>(&result);
-  const auto* error = std::get_if<Error>(&result);
-  if (error != nullptr && error->code == Errc::kCancelled && row_.cancel != Cancelled::kNo) {
-    return end(work.op.step, State::kCancelled, "CANCELLED", "cancelled");
-  }
+  const auto* done = std::get_if<MutationResult>(&outcome.result);
+  const auto* error = std::get_if<Error>(&outcome.result);
+  const bool of_another = error != nullptr && (error->code == Errc::kNotFound || error->code == Errc::kTargetChanged);
+  if (of_another && !still_serves(work)) return;
+  const bool in_progress = done != nullptr && done->status != MutationStatus::kSuccess;
+  const bool unknown = outcome.uncertain || in_progress;
+  if (unknown && is_listed(row.row)) must(s_.store.set_stale(row.row, true));  // until it is looked at, or is gone
   const auto it_lies_in = std::string(row.native_id) + " lies in it, and ";
-  if (error != nullptr && error->code != Errc::kNotFound) {
-    const Error why{error->code, it_lies_in + "cannot be deleted: " + error->message, error->retry_after, 0};
+  const auto not_known = it_lies_in + "whether it was deleted is not known: ";
+  const bool may_be_there = in_progress || (error != nullptr && error->code != Errc::kNotFound);
+  const bool stopped = row_.cancel != Cancelled::kNo && error != nullptr && error->code == Errc::kCancelled;
+  if (stopped || (row_.cancel == Cancelled::kForced && unknown && may_be_there)) {
+    return end(work.op.step, State::kCancelled, "CANCELLED", unknown ? not_known + "cancelled" : "cancelled");
+  }
+  if (error != nullptr && may_be_there) {
+    const auto what = unknown ? not_known : it_lies_in + "cannot be deleted: ";
+    const Error why{error->code, what + error->message, error->retry_after, 0};
     return error_traits(error->code).retry == Retry::kNever ? fail(work, why) : again(work, Phase::kEmptying, why, now);
   }
-  if (done != nullptr && done->status != MutationStatus::kSuccess) {
+  if (in_progress) {
     const Error why{Errc::kConflict, it_lies_in + "is being deleted still: apply again", done->retry_after, 0};
     return again(work, Phase::kEmptying, why, now);
   }

@@ -415,6 +415,47 @@ TEST_CASE_METHOD(CancelFixture, "what has gone by itself from a thing that is em
   CHECK(system.things["NS::Item"].size() == 1);
 }
 
+TEST_CASE_METHOD(CancelFixture, "what another system does not have has not gone from a thing that is emptied") {
+  system.refuses_full = true;
+  start_discovered();
+  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  worker().on_go = hold_items;
+  const auto id = begin(declared("y"));
+  advance(Millis(500));
+  system.things.clear();
+  system.inspection.system = "system-2";
+  api("discover");
+  advance(Millis(1000));
+  events();
+  worker().release();
+  CHECK(result_of(end_of(id), "a") == "failed TARGET_CHANGED");
+  CHECK(state_of("NS::Item", "made-2") == "stale");
+  CHECK(told() == Strings{});
+}
+
+TEST_CASE_METHOD(CancelFixture, "what may be gone from a thing that is emptied no further is not taken for known") {
+  system.refuses_full = true;
+  config.retry.attempts = 1;
+  start_discovered();
+  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  const bool cancelled = GENERATE(false, true);
+  CAPTURE(cancelled);
+  worker().on_go = [&](const Job& job) -> Behaviour {
+    if (job.type != "NS::Item") return {};
+    if (cancelled) return FakeWorker::Hold{};
+    return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
+  };
+  const auto id = begin(declared("y"));
+  advance(Millis(500));
+  if (cancelled) force_cancel(id);
+  const auto ended = end_of(id);
+  CHECK(result_of(ended, "a") == (cancelled ? "cancelled CANCELLED" : "failed NETWORK"));
+  CHECK_THAT(message_of(ended, "a"), Contains("made-2") && Contains("is not known"));
+  CHECK(state_of("NS::Item", "made-2") == "stale");
+}
+
 TEST_CASE_METHOD(CancelFixture, "what is renamed in a thing that is emptied is deleted under its new id") {
   system.refuses_full = true;
   start_discovered();
