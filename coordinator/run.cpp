@@ -204,7 +204,7 @@ void Run::make_scans(TargetRun& target) {
   std::map<std::string, const TypeDescriptor*> types;
   for (const auto& type : target.manifest->types) {
     const bool here = target.types.empty() || std::ranges::find(target.types, type.name) != target.types.end();
-    if (type.discoverable && here && (!target.rereads || can_read(type))) types[type.name] = &type;
+    if (here && (target.rereads ? can_read(type) : type.discoverable)) types[type.name] = &type;
   }
   std::set<std::string> wanted;
   for (const auto& [name, type] : types) {

@@ -178,7 +178,12 @@ void Run::take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> ask
     if (error.code == Errc::kNotFound && target.rereads) {
       const auto* entry = scan.index.find(hash128(asked[i].native_id));
       const bool known = entry == nullptr || entry->missing;
-      if (!known && !s_.writes.outdates(position_, scan.row.id, asked[i].native_id)) list_again(target);
+      if (known || s_.writes.outdates(position_, scan.row.id, asked[i].native_id)) continue;
+      if (scan.type->discoverable) {
+        list_again(target);
+      } else {  // no list tells more
+        take_missing(target, scan, entry->row, asked[i].native_id, read->items[i]);
+      }
       continue;
     }
     if (error.code == Errc::kNotFound) {  // it went away after it was listed

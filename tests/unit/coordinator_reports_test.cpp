@@ -146,6 +146,28 @@ TEST_CASE_METHOD(CommandsFixture, "what is declared of a type that is not discov
   for (const auto& job : worker().asked<ListJob>()) CHECK(job.type != "NS::Box");
 }
 
+TEST_CASE_METHOD(CommandsFixture,
+                 "what is declared of a type that is not discovered is seen to drift, and to be gone") {
+  config.drift_interval = Millis(60'000);
+  manifest.types[0].discoverable = false;
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 1}}), box("b")}))["state"] == "complete");
+  edit("a", "size", 2);
+  advance(Millis(61'000));
+  finish_runs();
+  CHECK(row("NS::Box", "made-1").drifted);
+  CHECK(events("resource.drifted").size() == 1);
+  system.remove("NS::Box", "made-2");
+  advance(Millis(61'000));
+  finish_runs();
+  CHECK(state_of("NS::Box", "made-1") == "present");
+  CHECK(state_of("NS::Box", "made-2") == "missing");
+  CHECK(events("resource.vanished").size() == 1);
+  advance(Millis(121'000));
+  CHECK(events("resource.").empty());
+  for (const auto& job : worker().asked<ListJob>()) CHECK(job.type != "NS::Box");
+}
+
 TEST_CASE_METHOD(ReportsFixture, "a run does not wait for workers of a target that it is done with") {
   add_target("u").pool = "far";
   auto& far = *workers.emplace_back(std::make_unique<FakeWorker>(broker, clock, "far", manifest, system));
