@@ -182,15 +182,13 @@ bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   if (back) row.state = TargetState::kActive;
   if (changed) row.state = TargetState::kChanged;
   if (moved && !changed) row.system.clear();
+  if (moved) forget_filters(row);
   must(s_.store.put_target(row));
   if (changed) {
     mark_stale(s_.store, row.id);
     s_.dispatcher.stop_changes(row.id);
   }
-  if (moved) {
-    forget_filtered(row);
-    outdate(row.id);
-  }
+  if (moved) outdate(row.id);
   if (changed || back || renamed) {
     const std::string_view is = changed ? "configuration changed" : renamed ? "renamed" : "back";
     JsonObject data;
@@ -223,7 +221,9 @@ void Discovery::rename_target(const std::string& was, const std::string& is) {
   }
 }
 
-void Discovery::forget_filtered(const TargetRow& target) {
+void Discovery::forget_filters(TargetRow& target) {
+  target.plugin_filters.clear();
+  target.inspected = false;
   for (auto& scan : must(s_.store.scans(target.id))) {
     if (scan.filters.empty()) continue;
     scan.filters.clear();  // the next run judges everything anew
@@ -247,8 +247,8 @@ Result<Discovery::Trigger> Discovery::accept_target(const std::string& name) {
     if (row.state == TargetState::kChanged) {
       row.state = TargetState::kActive;
       row.system.clear();
+      forget_filters(row);
       must(s_.store.put_target(row));
-      forget_filtered(row);
       s_.events.emit(row.ns, "target.changed", row.name,
                      JsonObject().text("target", row.name).text("is", "accepted").take());
     }

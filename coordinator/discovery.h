@@ -91,8 +91,9 @@ class Discovery {
                                           const std::map<std::string, std::string>& renamed);
   /// What is declared on it, and under way there, goes by the new name.
   void rename_target(const std::string& was, const std::string& is);
-  /// What the filters left out there is no more known to be what has its ids now.
-  void forget_filtered(const TargetRow& target);
+  /// What its plugin said is to be left out is not known to hold of what it is now, nor that what was left out by then
+  /// is what has its ids now.
+  void forget_filters(TargetRow& target);
   [[nodiscard]] bool workers_ready(const std::vector<TargetRow>& targets);
   [[nodiscard]] TimePoint return_until(const std::vector<TargetRow>& targets);
   RunId new_id();

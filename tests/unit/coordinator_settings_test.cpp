@@ -152,6 +152,30 @@ TEST_CASE_METHOD(SettingsFixture, "what is managed and gone is not taken to be w
   CHECK(count() == 1);
 }
 
+TEST_CASE_METHOD(SettingsFixture, "what is to be left out of one system says nothing of another that cannot be asked") {
+  const bool accepted = GENERATE(false, true);
+  if (accepted) system.add("NS::Box", {.id = "1"});
+  start_discovered();
+  crash();
+  config.targets[0].config = {R"({"root":"/elsewhere"})", {}};
+  system.add("NS::Box", {.id = "2"});
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<InspectJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kAccessDenied, "not yet", {}, 0});
+  };
+  start();
+  finish_runs();
+  if (accepted) {
+    api("targets-accept", {{"target", "t"}});
+    finish_runs();
+  }
+  REQUIRE(last_report()["problems"].at(0)["code"] == "ACCESS_DENIED");
+  CHECK(state_of("NS::Box", "2") == "absent");  // its plugin may leave it out
+  worker().on_job = {};
+  discover();
+  CHECK(state_of("NS::Box", "2") == "present");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a command asks no more often than the limit says, whether a run looks or not") {
   config.limits.requests_per_second = 1;
   const auto boxes = [](const std::string& target) {
