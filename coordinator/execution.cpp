@@ -322,9 +322,12 @@ void Execution::note_drift(RowId seen, State ended) {
 
 void Execution::end(std::size_t index, State state, std::string_view code, const std::string& message) {
   OperationRow operation;
+  std::string said = message;
   bool released = false;
   if (const auto it = running_.find(index); it != running_.end()) {
     auto& work = *it->second;
+    const bool deleted_first = work.second_half() && !work.create_first;
+    if (state == State::kCancelled && deleted_first) said += "; what it replaces has been deleted";
     end_write(work);
     jobs_.erase(work.job);
     if (work.change() == Work::Change::kUpdate && state != State::kDone && work.op.uncertain) forget_unread(work);
@@ -342,7 +345,7 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
     released = work.made_first;
     running_.erase(it);
   }
-  note_end(std::move(operation), index, state, code, message);
+  note_end(std::move(operation), index, state, code, said);
   if (state != State::kDone) return block_dependents(index);
   if (!released) release(index);
 }
@@ -519,14 +522,15 @@ void Execution::cancel(Cancelled how, TimePoint now, Effects& effects) {
   for (const auto index : waiting) stop(*running_.at(index), now);
 }
 
-/// What no worker has been given has not been begun.
+/// What no worker has been given has not been begun, but for a replacement of which one half is done.
 void Execution::take_back_unsent() {
   std::vector<std::size_t> taken;
   for (const auto& [index, work] : running_) {
     const auto phase = work->phase();
     const bool looks_back = phase == Phase::kSettling || phase == Phase::kConverging || phase == Phase::kFinding ||
                             phase == Phase::kPolling;
-    if (looks_back || work->op.uncertain || work->job.empty() || !s_.dispatcher.take_back(work->job)) continue;
+    if (looks_back || work->op.uncertain || work->second_half() || work->job.empty()) continue;
+    if (!s_.dispatcher.take_back(work->job)) continue;
     if (phase == Phase::kEmptying) end_write_of_content(*work);
     taken.push_back(index);
   }

@@ -183,6 +183,31 @@ TEST_CASE_METHOD(CancelFixture, "what may have been made is found out, though no
   CHECK(result_of(end_of(id), "a") == "done");
 }
 
+TEST_CASE_METHOD(CancelFixture, "what has been deleted to be replaced is made anew though its command is cancelled") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"kind", "x"}})}))["state"] == "complete");
+  worker().on_go = hold;
+  const auto id = begin(stack({box("a", {{"kind", "y"}})}));
+  advance(Millis(500));
+  worker().draining = true;
+  advance(Millis(1500));
+  worker().release();
+  advance(Millis(300));
+  REQUIRE(count() == 0);
+  const bool by_force = GENERATE(false, true);
+  CAPTURE(by_force);
+  api("cancel", {{"command", id}, {"force", by_force}});
+  add_worker("w2");
+  const auto ended = end_of(id);
+  if (by_force) {
+    CHECK(result_of(ended, "a") == "cancelled CANCELLED");
+    CHECK_THAT(message_of(ended, "a"), Contains("has been deleted"));
+  } else {
+    CHECK(result_of(ended, "a") == "done");
+    CHECK(thing("a")["kind"] == "y");
+  }
+}
+
 TEST_CASE_METHOD(CancelFixture, "what was taken back unsent is looked at by runs as before") {
   system.refuses_full = true;
   start_discovered();
