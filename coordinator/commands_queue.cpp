@@ -131,6 +131,11 @@ std::vector<std::string> Commands::moved(const CommandPlan& plan) const {
     if (wants_row && !ours && must(s_.store.claim(step.row)).value_or(Claim{}).stack != step.stack) {
       said.push_back(where + " is not the stack's any more");
     }
+    if (step.action == StepAction::kDelete) {
+      const auto claim = must(s_.store.claim(step.row));
+      const auto declared = claim ? claimed(claim->declared) : std::nullopt;
+      if (declared && declared->protect) said.push_back(where + " is protected now");
+    }
     if (step.action == StepAction::kAdopt) {
       const auto claim = must(s_.store.claim(step.row));
       if (claim && claim->stack != step.stack) said.push_back(where + " belongs to stack " + claim->stack + " now");

@@ -301,6 +301,23 @@ TEST_CASE_METHOD(OvertakenFixture,
   CHECK(thing("a")["login"]["pin"] == "1");
 }
 
+TEST_CASE_METHOD(OvertakenFixture, "what another command has come to protect is not deleted by one that waited") {
+  const auto b = box("b");
+  apply(stack({box("a", {{"size", 1}}), b}));
+  auto safe = box("a", {{"size", 2}});
+  safe["protect"] = true;
+  hold({safe, b});
+  const bool destroys = GENERATE(false, true);
+  CAPTURE(destroys);
+  const auto second = begin(destroys ? stack({}, "destroy") : stack({b}));
+  release_all();
+  CHECK(end_of(first)["state"] == "complete");
+  const auto refused = end_of(second);
+  CHECK(result_of(refused, "a") == "blocked CONFLICT");
+  CHECK_THAT(message_of(refused, "a"), Contains("shop/a is protected now"));
+  CHECK(count() == 2);
+}
+
 TEST_CASE_METHOD(OvertakenFixture, "what would change nothing is not told as done while another command changes it") {
   const auto before = stack({box("a", {{"size", 1}}), box("b", {{"size", 1}})});
   hold({box("a", {{"size", 1}}), box("b", {{"size", 2}})});
