@@ -1,6 +1,7 @@
 #include "coordinator/discovery.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
@@ -237,8 +238,16 @@ void Discovery::follow_announced_rates(TimePoint now) {
   changes_seen_ = s_.registry.changes();
   const bool announced = std::ranges::any_of(
       s_.registry.workers(), [](const auto& worker) { return worker.second.announcement.max_requests_per_second > 0; });
-  if (s_.config.limits.requests_per_second > 0 || !announced) return;
-  for (const auto& target : must(s_.store.targets())) set_rate(target, now);
+  const bool known = std::exchange(rates_known_, announced);
+  if (s_.config.limits.requests_per_second > 0 || (!announced && !known)) return;
+  for (const auto& target : must(s_.store.targets())) {
+    if (target.state == TargetState::kRemoved) continue;
+    if (s_.registry.lane({target.ns, target.pool}).empty()) {
+      rates_known_ = true;  // what holds there is for those who come to say
+    } else {
+      set_rate(target, now);
+    }
+  }
 }
 
 Result<Discovery::Trigger> Discovery::accept_target(const std::string& name) {

@@ -121,6 +121,7 @@ class Discovery {
   std::uint64_t next_owner_ = 1;
   std::uint64_t changes_seen_ = 0;  // of the registry, when the rates were set
   bool first_ = true;
+  bool rates_known_ = false;  // some worker knew a rate then, or somewhere none was left to know one
 };
 
 }  // namespace muster

@@ -167,6 +167,26 @@ TEST_CASE_METHOD(RunsFixture, "one worker that says the system bears next to not
   }
 }
 
+TEST_CASE_METHOD(RunsFixture, "a run goes on without a limit when its workers know one no more") {
+  for (int i = 0; i < 40; ++i) system.add("NS::Box", {.id = "more" + std::to_string(i)});
+  add_worker("w1").announcement.max_requests_per_second = 0.1;
+  start();
+  advance(Millis(20'000));
+  REQUIRE(runs_in("running") == 1);
+  if (GENERATE(false, true)) {
+    workers.front()->draining = true;
+    advance(Millis(2000));
+    remove_worker("w1");
+    advance(Millis(60'000));
+    add_worker("w2");
+  } else {
+    workers.front()->announcement.max_requests_per_second = 0;
+    workers.front()->announce();
+  }
+  advance(Millis(60'000));
+  CHECK(runs_in("complete") == 1);
+}
+
 TEST_CASE_METHOD(RunsFixture, "what waits for a target that will not be asked holds up no other of its workers") {
   for (int i = 0; i < 40; ++i) system.add("NS::Box", {.id = "more" + std::to_string(i)});
   add_target("u");
