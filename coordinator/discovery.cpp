@@ -180,7 +180,7 @@ bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   row.discover = config.discover;
   row.interval = config.interval;
   row.filters = config.filters;
-  if (back) row.state = TargetState::kActive;
+  if (back || (moved && !changed)) row.state = TargetState::kActive;
   if (changed) row.state = TargetState::kChanged;
   if (moved && !changed) row.system.clear();
   if (moved) forget_filters(row);

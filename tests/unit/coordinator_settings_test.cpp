@@ -176,6 +176,21 @@ TEST_CASE_METHOD(SettingsFixture, "what is to be left out of one system says not
   CHECK(state_of("NS::Box", "2") == "present");
 }
 
+TEST_CASE_METHOD(SettingsFixture,
+                 "a target that was another one, and of which nothing is known, is what is declared next") {
+  start_discovered();
+  system.inspection.system = "system-2";
+  discover();
+  REQUIRE(api("targets")["items"].at(0).at("state") == "changed");
+  system.add("NS::Box", {.id = "1"});
+  crash();
+  config.targets[0].config = {R"({"root":"/elsewhere"})", {}};
+  start();
+  finish_runs();
+  CHECK(api("targets")["items"].at(0).at("state") == "active");
+  CHECK(state_of("NS::Box", "1") == "present");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a command asks no more often than the limit says, whether a run looks or not") {
   config.limits.requests_per_second = 1;
   const auto boxes = [](const std::string& target) {
