@@ -6,9 +6,9 @@
 
 namespace muster::nats {
 
-// What is declared, beside the JSON Schema of its type. Of each property `type`, `enum`, `minimum`, `minItems`, `pattern`
-// (that of a name, but where there is a `format`), `not: {const}`, `default`, `readOnly`, `items` and the `properties`
-// inside are looked at; what these do not name there is the server's affair.
+// What is declared, beside the JSON Schema of its type. Of each property `type`, `enum`, `minimum`, `minItems`,
+// `pattern` (that of a name, but where there is a `format`), `not: {const}`, `default`, `readOnly`, `items` and the
+// `properties` inside are looked at; what these do not name there is the server's affair.
 
 /// What is declared, less its nulls: null is what the server takes where nothing is said.
 /// errors   kInvalidRequest, which names the property
