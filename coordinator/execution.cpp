@@ -311,13 +311,15 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
 }
 
 /// What a step has seen of a resource no run finds changed once more: where the step does not make it as declared, it
-/// is told here that it is another, once; what is marked and as declared again is marked no more.
-void Execution::note_drift(RowId seen, State ended) {
+/// is told here that it is another, once; what is marked and as declared again is marked no more. What it makes as it
+/// declares may be another than is declared by now: a run has taken over what somebody made of it meanwhile.
+void Execution::note_drift(const CommandStep& step, RowId seen, State ended) {
   const auto row = seen == 0 ? std::nullopt : must(s_.store.one(seen));
   const bool there = row && row->managed && row->state != ResourceState::kMissing;
   if (!there || MUSTER_MUTATION("drift-seen-unsaid")) return;
   if (row->drifted) return s_.drift.unmark(*row);
-  if (ended != State::kDone) s_.drift.judge(*row);
+  const auto claim = ended == State::kDone ? must(s_.store.claim(seen)) : std::nullopt;
+  if (!claim || claim->declared != step.claim) s_.drift.judge(*row);
 }
 
 void Execution::end(std::size_t index, State state, std::string_view code, const std::string& message) {
@@ -331,8 +333,8 @@ void Execution::end(std::size_t index, State state, std::string_view code, const
     end_write(work);
     jobs_.erase(work.job);
     if (work.change() == Work::Change::kUpdate && state != State::kDone && work.op.uncertain) forget_unread(work);
-    note_drift(work.step.row, state);
-    if (work.row != work.step.row) note_drift(work.row, state);
+    note_drift(work.step, work.step.row, state);
+    if (work.row != work.step.row) note_drift(work.step, work.row, state);
     const bool creating = work.change() == Work::Change::kCreate;
     const bool forgotten = MUSTER_MUTATION("forget-unsettled-key");
     if (creating && state != State::kDone && work.op.uncertain && work.row == 0 && !forgotten) {

@@ -93,7 +93,7 @@ class Execution {
   bool has_room(const std::string& target);
   static bool over(State state);
   void begin(std::size_t step, TimePoint now);
-  void note_drift(RowId seen, State ended);
+  void note_drift(const CommandStep& step, RowId seen, State ended);
   void end(std::size_t step, State state, std::string_view code = {}, const std::string& message = {});
   void note_end(OperationRow operation, std::size_t step, State state, std::string_view code,
                 const std::string& message);
