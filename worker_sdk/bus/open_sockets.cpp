@@ -3,24 +3,17 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <optional>
+#include <string>
 #include <system_error>
+#include <utility>
 
 namespace muster {
 namespace {
-
-/// The inode of a socket; none: it is something else, or closed.
-std::optional<ino_t> socket_at(int descriptor) {
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || !S_ISSOCK(status.st_mode)) return std::nullopt;
-  return status.st_ino;
-}
 
 /// 0: it has none.
 std::uint16_t peer_port(int descriptor) {
@@ -32,35 +25,40 @@ std::uint16_t peer_port(int descriptor) {
   return 0;
 }
 
-std::vector<int> open_descriptors() {
-  std::vector<int> descriptors;
+struct Socket {
+  int descriptor = -1;
+  std::string inode;
+};
+
+/// By what their links say: descriptors that belong to others are not used, for they may be closed at any moment.
+std::vector<Socket> open_sockets() {
+  std::vector<Socket> sockets;
   std::error_code error;
   for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end; it.increment(error)) {
+    std::error_code gone;
+    const std::string means = std::filesystem::read_symlink(it->path(), gone);
+    if (gone || !means.starts_with("socket:")) continue;
     const std::string name = it->path().filename();
-    int descriptor = -1;
-    std::from_chars(name.data(), name.data() + name.size(), descriptor);
-    descriptors.push_back(descriptor);
+    Socket socket{-1, means};
+    std::from_chars(name.data(), name.data() + name.size(), socket.descriptor);
+    sockets.push_back(std::move(socket));
   }
-  return descriptors;
+  return sockets;
 }
 
 }  // namespace
 
 OpenSockets::OpenSockets() {
-  for (const int descriptor : open_descriptors()) {
-    if (const auto socket = socket_at(descriptor)) known_.insert(*socket);
-  }
+  for (auto& socket : open_sockets()) known_.insert(std::move(socket.inode));
 }
 
 void OpenSockets::shut_down_later_ones(const std::vector<std::uint16_t>& ports) const {
-  for (const int descriptor : open_descriptors()) {
+  for (const auto& socket : open_sockets()) {
+    if (known_.contains(socket.inode)) continue;
     // Of our own from here on: other threads may close it, and open another in its place.
-    const int own = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    const int own = ::fcntl(socket.descriptor, F_DUPFD_CLOEXEC, 0);
     if (own < 0) continue;
-    const auto socket = socket_at(own);
-    if (socket && !known_.contains(*socket) && std::ranges::find(ports, peer_port(own)) != ports.end()) {
-      ::shutdown(own, SHUT_RDWR);
-    }
+    if (std::ranges::find(ports, peer_port(own)) != ports.end()) ::shutdown(own, SHUT_RDWR);
     ::close(own);
   }
 }

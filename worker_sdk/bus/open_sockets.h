@@ -1,9 +1,8 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace muster {
@@ -17,7 +16,7 @@ class OpenSockets {
   void shut_down_later_ones(const std::vector<std::uint16_t>& ports) const;
 
  private:
-  std::set<ino_t> known_;
+  std::set<std::string> known_;  // as /proc names them
 };
 
 }  // namespace muster
