@@ -53,7 +53,7 @@ const std::vector<Mutation>& mutations() {
       {"key-of-elsewhere", "what was asked for in one thing is not what is declared in another", {3918, 3804}, kAlone},
       // order
       {"deletions-unordered", "what uses something goes before it", {7, 10}},
-      {"deletions-do-not-wait", "nothing is deleted unless all else has succeeded", {143, 286}},
+      {"deletions-do-not-wait", "nothing is deleted unless all else has succeeded", {121, 306}},
       {"contents-ignored", "what lies in a thing does not go with it unsaid", {1365, 1268}},
       {"two-commands-of-a-stack", "one command of a stack is carried out at a time", {1}},
       {"old-plan", "a command is not begun when its stack is not as it was planned on", {13}},
