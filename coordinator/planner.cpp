@@ -332,7 +332,9 @@ class Planner {
 
   /// What a resource will be, in what it is: what nothing changes stays as the system spells it.
   static void put_values(Json& values, const Json& merged, const Json& patch, const std::vector<std::string>& unknown) {
+    const bool all_stays = patch.empty() && unknown.empty();
     for (const auto& [name, value] : merged.items()) {
+      if (all_stays && values.contains(name)) continue;
       const auto at = (Json::json_pointer() / name).to_string();
       const bool changes = std::ranges::any_of(
           patch, [&](const Json& change) { return within(change.at("path").get_ref<const std::string&>(), at); });
