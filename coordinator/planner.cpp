@@ -325,16 +325,24 @@ class Planner {
     const bool absorbs = step.action != StepAction::kUnchanged && resource.on_drift == OnDrift::kAbsorb;
     if (!node.says_so || !stays || absorbs) step.claim = std::move(node.claim);  // drift may change it until then
     if (agreement && step.action == StepAction::kUnchanged && unknown.empty()) view_.remember(known->row, *agreement);
-    node.values = stays ? there : Json::object();
-    put_values(node.values, merge_declared(rules.rules, node.values, declared), Json::parse(step.patch), unknown);
+    node.values = stays ? std::move(there) : Json::object();
+    if (step.action != StepAction::kUnchanged || !unknown.empty() || !holds_all(node.values, declared)) {
+      put_values(node.values, merge_declared(rules.rules, node.values, declared), Json::parse(step.patch), unknown);
+    }
     add(node, std::move(step));
+  }
+
+  /// Whether an object has each property, with whatever value.
+  static bool holds_all(const Json& values, const Json& declared) {
+    for (auto it = declared.begin(); it != declared.end(); ++it) {
+      if (!values.contains(it.key())) return false;
+    }
+    return true;
   }
 
   /// What a resource will be, in what it is: what nothing changes stays as the system spells it.
   static void put_values(Json& values, const Json& merged, const Json& patch, const std::vector<std::string>& unknown) {
-    const bool all_stays = patch.empty() && unknown.empty();
     for (const auto& [name, value] : merged.items()) {
-      if (all_stays && values.contains(name)) continue;
       const auto at = (Json::json_pointer() / name).to_string();
       const bool changes = std::ranges::any_of(
           patch, [&](const Json& change) { return within(change.at("path").get_ref<const std::string&>(), at); });
