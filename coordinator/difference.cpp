@@ -269,4 +269,21 @@ Json merge_declared(const PropertyRule& rules, const Json& there, const Json& de
   return whole;
 }
 
+void put_declared(const PropertyRule& rules, Json& object, const Json& declared, std::string_view patch,
+                  const std::vector<std::string>& unknown) {
+  bool stays = patch == "[]" && unknown.empty();  // as most objects do, of which there may be very many
+  for (auto it = declared.begin(); stays && it != declared.end(); ++it) stays = object.contains(it.key());
+  if (stays) return;
+  const auto changes = Json::parse(patch);
+  const auto merged = merge_declared(rules, object, declared);
+  for (const auto& [name, value] : merged.items()) {
+    const auto at = (Json::json_pointer() / name).to_string();
+    const bool is_changed = std::ranges::any_of(
+        changes, [&](const Json& change) { return within(change.at("path").get_ref<const std::string&>(), at); });
+    const auto is_in_it = [&](const std::string& pointer) { return within(pointer, at); };
+    if (is_changed || !object.contains(name) || std::ranges::any_of(unknown, is_in_it)) object[name] = value;
+  }
+  for (const auto& pointer : unknown) object[Json::json_pointer(pointer)] = nullptr;
+}
+
 }  // namespace muster

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -32,5 +33,12 @@ std::string outermost_array(const nlohmann::json& document, const std::string& p
 
 /// The whole object as it is wanted: what is there, less what only the system sets, with what is declared put over it.
 nlohmann::json merge_declared(const PropertyRule& rules, const nlohmann::json& there, const nlohmann::json& declared);
+
+/// Makes of an object what a change will make of it. What the change leaves alone stays as the system spells it, which
+/// may be in another way than it is declared.
+/// `patch`     the JSON Patch that compare() found
+/// `unknown`   pointers into `declared` whose values are not known yet: null
+void put_declared(const PropertyRule& rules, nlohmann::json& object, const nlohmann::json& declared,
+                  std::string_view patch, const std::vector<std::string>& unknown);
 
 }  // namespace muster

@@ -186,7 +186,13 @@ class Execution {
   [[nodiscard]] bool may_be_gone(const Work& work, const std::string& native_id);
   void take_nothing_there(Work& work, TimePoint now);
   void gone(Work& work);
-  bool is_as_declared(Work& work, const Item& item);
+  bool is_as_declared(const Work& work, const Item& item);
+
+  // execution_converging.cpp: what was made or changed, until it is as declared
+  Result<nlohmann::json> differs(const Work& work, const nlohmann::json& there);
+  static Error unconfirmed(const Work& work, const Error& why);
+  void converge(Work& work, const nlohmann::json& there, TimePoint now);
+  void take_converging(Work& work, const ReadItem& answer, TimePoint now);
 
   // execution_outcomes.cpp: what answers mean
   void take_reading(Work& work, const ReadItem& answer, TimePoint now);
@@ -194,7 +200,6 @@ class Execution {
   void take_failure(Work& work, const Error& error, TimePoint now);
   void take_poll_failure(Work& work, const Error& error, TimePoint now);
   void take_settling(Work& work, const ReadItem& answer, TimePoint now);
-  void take_converging(Work& work, const ReadItem& answer, TimePoint now);
   void take_finding(Work& work, JobResult result, TimePoint now);
   /// Those of the candidates that are read next, together.
   static std::vector<std::string> first_candidates(const Work& work);
@@ -208,8 +213,6 @@ class Execution {
   void succeeded(Work& work, const MutationResult& result, TimePoint now);
   void created(Work& work, const Item& item, TimePoint now);
   void updated(Work& work, const Item& item, TimePoint now);
-  static Error unconfirmed(const Work& work, const Error& why);
-  void converge(Work& work, const nlohmann::json& there, TimePoint now);
   /// Canonical, and without what is not to be read back. The step's `state` stands for all of it.
   Result<JsonText> kept_form(Work& work, const Item& item);
   /// Writes what was read; false, with the step failed, when it is no JSON object.

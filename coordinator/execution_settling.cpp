@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "coordinator/difference.h"
 #include "coordinator/execution_work.h"
 #include "coordinator/json_forms.h"
 #include "coordinator/must.h"
@@ -77,13 +76,10 @@ void Execution::take_nothing_there(Work& work, TimePoint now) {
   deletes ? deleted(work, now) : gone(work);
 }
 
-bool Execution::is_as_declared(Work& work, const Item& item) {
-  const auto wanted = document(work.step);
+bool Execution::is_as_declared(const Work& work, const Item& item) {
   const auto there = nlohmann::json::parse(item.properties, nullptr, false);
-  if (!wanted || !there.is_object()) return false;
-  std::vector<std::string> secret;
-  for (const auto& each : wanted->secrets) secret.push_back(each.pointer);
-  return compare(rules_of(*work.type), there, nlohmann::json::parse(wanted->json), secret).patch.empty();
+  const auto difference = there.is_object() ? differs(work, there) : Result<nlohmann::json>(Error{});
+  return difference && difference->empty();
 }
 
 /// An update finds nothing to update.

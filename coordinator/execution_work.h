@@ -121,6 +121,7 @@ struct Execution::Work {
 };
 
 inline constexpr Millis kFirstPause{250};
+inline constexpr int kConvergeReads = 6;  // 250 ms, 500 ms, ...: 8 s until a change must show
 /// Before what was asked for so often is asked for once more.
 Millis pause_after(int times, Millis first);
 

@@ -9,6 +9,7 @@
 #include "coordinator/claim.h"
 #include "coordinator/deletions.h"
 #include "coordinator/difference.h"
+#include "coordinator/identity_index.h"
 #include "coordinator/plan.h"
 #include "coordinator/references.h"
 #include "coordinator/suggestion.h"
@@ -20,13 +21,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Objects of one type on one target, by what identifies them.
-using IdentityIndex = std::unordered_map<std::string, PlanningView::Known>;
-
 class Planner {
  public:
   Planner(const Declaration& declaration, ApplyMode mode, PlanningView& view, PlanClaims& claims)
-      : declaration_(declaration), mode_(mode), view_(view), claims_(claims) {}
+      : declaration_(declaration), mode_(mode), view_(view), claims_(claims), identities_(view, declaration.stack) {}
 
   PlanResult run() {
     for (auto& known : view_.of_stack(declaration_.stack)) {
@@ -326,30 +324,8 @@ class Planner {
     if (!node.says_so || !stays || absorbs) step.claim = std::move(node.claim);  // drift may change it until then
     if (agreement && step.action == StepAction::kUnchanged && unknown.empty()) view_.remember(known->row, *agreement);
     node.values = stays ? std::move(there) : Json::object();
-    if (step.action != StepAction::kUnchanged || !unknown.empty() || !holds_all(node.values, declared)) {
-      put_values(node.values, merge_declared(rules.rules, node.values, declared), Json::parse(step.patch), unknown);
-    }
+    put_declared(rules.rules, node.values, declared, step.patch, unknown);
     add(node, std::move(step));
-  }
-
-  /// Whether an object has each property, with whatever value.
-  static bool holds_all(const Json& values, const Json& declared) {
-    for (auto it = declared.begin(); it != declared.end(); ++it) {
-      if (!values.contains(it.key())) return false;
-    }
-    return true;
-  }
-
-  /// What a resource will be, in what it is: what nothing changes stays as the system spells it.
-  static void put_values(Json& values, const Json& merged, const Json& patch, const std::vector<std::string>& unknown) {
-    for (const auto& [name, value] : merged.items()) {
-      const auto at = (Json::json_pointer() / name).to_string();
-      const bool changes = std::ranges::any_of(
-          patch, [&](const Json& change) { return within(change.at("path").get_ref<const std::string&>(), at); });
-      const auto is_in_it = [&](const std::string& pointer) { return within(pointer, at); };
-      if (changes || !values.contains(name) || std::ranges::any_of(unknown, is_in_it)) values[name] = value;
-    }
-    for (const auto& pointer : unknown) values[Json::json_pointer(pointer)] = nullptr;
   }
 
   /// One row is one resource's.
@@ -379,11 +355,10 @@ class Planner {
   void not_held_by(const std::string& target, const DeclaredResource& resource, const TypeRules& rules,
                    const PlanningView::Known* there, const std::string& object) {
     const bool by_id = there != nullptr || !resource.native_id.empty();
-    const auto& index = index_of(target, resource.type, rules);
-    const auto indexed = by_id ? index.end() : index.find(object);
-    const auto found = by_id                    ? view_.find(target, resource.type, object)
-                       : indexed == index.end() ? std::nullopt
-                                                : std::optional(indexed->second);
+    const auto* const indexed = by_id ? nullptr : identities_.find(target, resource.type, rules, object);
+    const auto found = by_id                ? view_.find(target, resource.type, object)
+                       : indexed == nullptr ? std::nullopt
+                                            : std::optional(*indexed);
     if (!found || !found->managed || found->state == ResourceState::kMissing) return;
     mistake(resource.name, found->native_id + " is resource " + found->name + " of stack " + found->stack +
                                " already, on target " + target + ", which is the same system as " + resource.target +
@@ -487,31 +462,13 @@ class Planner {
     }
     const auto identity = rules.identity_of(declared);
     if (identity.empty() || !unknown_is_apart(rules, unknown)) return nullptr;
-    const auto& index = index_of(resource.target, resource.type, rules);
-    const auto it = index.find(identity);
-    return it == index.end() ? nullptr : &it->second;
+    return identities_.find(resource.target, resource.type, rules, identity);
   }
 
   static bool unknown_is_apart(const TypeRules& rules, const std::vector<std::string>& unknown) {
     return std::ranges::none_of(rules.rules.identity, [&](const std::string& property) {
       return std::ranges::find(unknown, "/" + property) != unknown.end();
     });
-  }
-
-  const IdentityIndex& index_of(const std::string& target, const std::string& type, const TypeRules& rules) {
-    const auto [it, made] = indexes_.try_emplace({target, type});
-    auto& index = it->second;
-    if (made) {
-      view_.each(target, type, [&](const PlanningView::Known& known) {
-        auto identity = rules.identity_of(Json::parse(known.properties));
-        if (identity.empty()) return;
-        const auto [first, fresh] = index.emplace(std::move(identity), known);
-        // What this stack has lost stands in the way of nothing that is there.
-        const bool lost = first->second.state == ResourceState::kMissing && first->second.stack == declaration_.stack;
-        if (!fresh && lost && known.state != ResourceState::kMissing) first->second = known;
-      });
-    }
-    return index;
   }
 
   void decide(PlanStep& step, const DeclaredResource& resource, const TypeRules& rules,
@@ -650,7 +607,7 @@ class Planner {
   std::unordered_map<RowId, std::size_t> taken_along_;     // by row: the step that makes anew what it lies in
   std::set<RowId> taken_;                                  // rows of declared resources, also under a new name
   std::map<std::string, std::optional<TypeRules>> types_;
-  std::map<std::pair<std::string, std::string>, IdentityIndex> indexes_;
+  IdentityIndexes identities_;
 };
 
 }  // namespace
