@@ -279,3 +279,68 @@ TEST_CASE_METHOD(CommandsFixture, "what is declared on another target is made wh
   CHECK(apply(stack({moved}, "patch"))["state"] == "complete");
   CHECK(count() == 2);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what is made in place of another is asked for without the other's id") {
+  start_discovered();
+  auto wanted = box("a", {{"kind", "x"}});
+  apply(stack({wanted}));
+  SECTION("the new one comes first") {
+    wanted = box("a2", {{"kind", "y"}});
+    wanted["name"] = "a";
+    wanted["replace"] = "create-first";
+  }
+  SECTION("the old one goes first") {
+    wanted = box("a", {{"kind", "y"}});
+    wanted["replace"] = "delete-first";
+  }
+  SECTION("the old one is gone") {
+    system.remove("NS::Box", "made-1");
+    discover();
+  }
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<CreateJob>(job.operation)) return {};
+    static_cast<void>(system.change(job));
+    return JobResult(MutationResult{MutationStatus::kInProgress, "request-1", {}, {}, {}, Millis(0)});
+  };
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* status = std::get_if<StatusJob>(&job.operation);
+    if (status == nullptr) return {};
+    CHECK(status->native_id.empty());
+    const auto made = thing(wanted["properties"]["name"]).dump();
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-2", {}, made, {}});
+  };
+  CHECK(apply(stack({wanted}))["state"] == "complete");
+  CHECK(worker().asked<StatusJob>().size() == 1);
+  CHECK(listed("NS::Box") == Strings{"made-2"});
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what was replaced and could not be deleted goes with the next apply") {
+  start_discovered();
+  auto before = box("a", {{"kind", "x"}});
+  before["protect"] = true;  // which is over
+  apply(stack({before, linked("b", "a")}));
+  const auto first = thing("a")["id"].get<std::string>();
+  auto wanted = box("a2", {{"kind", "y"}});
+  wanted["name"] = "a";
+  wanted["replace"] = "create-first";
+  worker().on_go = [](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<DeleteJob>(job.operation)) return JobResult(Error{Errc::kAccessDenied, "no", {}, 0});
+    return {};
+  };
+  const auto failed = apply(stack({wanted}));
+  CHECK(result_of(failed, "a") == "failed ACCESS_DENIED");
+  CHECK(state_of("NS::Box", first) == "present");
+  edit("a", "kind", "z");  // nobody is told of drift of what is to go
+  discover();
+  CHECK(events("resource.drifted").empty());
+  const auto plan = this->plan(stack({wanted}));
+  CHECK(plan["summary"]["unchanged"] == 1);
+  const auto& last = plan["steps"].back();  // after what was linked to it
+  CHECK(last["name"] == "a (replaced)");
+  CHECK(last["action"] == "delete");
+  CHECK(last["reason"] == "it was replaced");
+  restart();
+  worker().on_go = {};
+  CHECK(apply(stack({wanted}))["state"] == "complete");
+  CHECK(listed("NS::Box") == Strings{thing("a2")["id"].get<std::string>()});
+}
