@@ -1,0 +1,171 @@
+#pragma once
+
+#include <xxhash.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "coordinator/difference.h"
+#include "integration/plugin_postgres_db.h"
+#include "plugins/postgres/postgres.h"
+#include "support/postgres_server.h"
+#include "worker_sdk/testing/fake_context.h"
+
+namespace muster::test {
+
+inline constexpr char kRole[] = "PG::Role";
+inline constexpr char kDatabase[] = "PG::Database";
+inline constexpr char kSchema[] = "PG::Schema";
+inline constexpr char kTable[] = "PG::Table";
+inline constexpr char kExtension[] = "PG::Extension";
+
+inline PostgresServer& server() {
+  static PostgresServer one{{"host all with_password 127.0.0.1/32 scram-sha-256", "log_statement = all"}};
+  return one;
+}
+
+inline Db db(const std::string& name = "postgres") {
+  return Db(server().dsn(value_in_dsn(name)) + " client_encoding=UTF8");
+}
+
+inline std::string dsn_of(const std::string& role) {
+  return "host=127.0.0.1 dbname=postgres port=" + std::to_string(server().port()) + " user=" + role;
+}
+
+inline std::string hash_of(const std::string& properties) {
+  const auto hash = XXH3_128bits(properties.data(), properties.size());
+  std::array<char, 33> hex{};
+  std::snprintf(hex.data(), hex.size(), "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
+  return hex.data();
+}
+
+/// The plugin as a coordinator uses it: what is declared is put over what is there.
+struct Pg {
+  Plugin plugin{postgres::plugin_info()};
+  Json config;
+
+  explicit Pg(const std::string& dsn = server().dsn()) : config{{"dsn", dsn}} { postgres::add_types(plugin); }
+
+  [[nodiscard]] JobResult run(const std::string& type, JobOperation operation, JobContext& context) const {
+    Job job;
+    job.ns = "PG";
+    job.type = type;
+    job.operation = std::move(operation);
+    return plugin.run(job, config, context);
+  }
+  [[nodiscard]] JobResult run(const std::string& type, JobOperation operation) const {
+    testing::FakeContext context;
+    return run(type, std::move(operation), context);
+  }
+  [[nodiscard]] ReadItem read(const std::string& type, const std::string& id) const {
+    return testing::read_all(plugin, type, config, {id}).at(0);
+  }
+  [[nodiscard]] Item item(const std::string& type, const std::string& id) const {
+    auto answer = read(type, id);
+    if (const auto* error = std::get_if<Error>(&answer)) FAIL(type << " " << id << ": " << error->message);
+    return std::get<Item>(answer);
+  }
+  [[nodiscard]] Json properties(const std::string& type, const std::string& id) const {
+    return Json::parse(item(type, id).properties);
+  }
+  [[nodiscard]] bool is_there(const std::string& type, const std::string& id) const {
+    const auto answer = read(type, id);
+    if (std::holds_alternative<Item>(answer)) return true;
+    CHECK(std::get<Error>(answer).code == Errc::kNotFound);
+    return false;
+  }
+  [[nodiscard]] PropertyRule rules(const std::string& type) const {
+    for (const auto& each : plugin.manifest().types) {
+      if (each.name == type) return property_rules(each.schema).value();
+    }
+    return {};
+  }
+
+  [[nodiscard]] JobResult try_create(const std::string& type, const Json& declared) const {
+    return run(type, CreateJob{"key", {declared.dump(), {}}, std::nullopt});
+  }
+  [[nodiscard]] Error create_error(const std::string& type, const Json& declared) const {
+    const auto result = try_create(type, declared);
+    REQUIRE(std::holds_alternative<Error>(result));
+    return std::get<Error>(result);
+  }
+  /// Creates, and checks that it is then as declared.
+  std::string create(const std::string& type, const Json& declared) const {
+    const auto result = try_create(type, declared);
+    if (const auto* error = std::get_if<Error>(&result)) FAIL(type << ": " << error->message);
+    const auto& made = std::get<MutationResult>(result);
+    check_made(type, made, declared);
+    return made.native_id;
+  }
+  void check_made(const std::string& type, const MutationResult& made, const Json& declared) const {
+    CHECK(made.status == MutationStatus::kSuccess);
+    const auto there = item(type, made.native_id);
+    CHECK(there.properties == made.properties);
+    CHECK(there.uid == made.uid);
+    CHECK(compare(rules(type), Json::parse(there.properties), declared).patch == Json::array());
+  }
+
+  [[nodiscard]] UpdateJob update_job(const std::string& type, const std::string& id, const Json& declared) const {
+    const auto there = item(type, id);
+    const auto prior = Json::parse(there.properties);
+    const auto known = rules(type);
+    return {"key",
+            id,
+            there.properties,
+            {merge_declared(known, prior, declared).dump(), {}},
+            compare(known, prior, declared).patch.dump(),
+            {there.uid, hash_of(there.properties)}};
+  }
+  [[nodiscard]] Error update_error(const std::string& type, const std::string& id, const Json& declared) const {
+    const auto before = item(type, id);
+    const auto result = run(type, update_job(type, id, declared));
+    REQUIRE(std::holds_alternative<Error>(result));
+    CHECK(item(type, id) == before);  // nothing was applied
+    return std::get<Error>(result);
+  }
+  void update(const std::string& type, const std::string& id, const Json& declared) const {
+    INFO(declared.dump());
+    const auto uid = item(type, id).uid;
+    const auto result = run(type, update_job(type, id, declared));
+    if (const auto* error = std::get_if<Error>(&result)) FAIL(type << " " << id << ": " << error->message);
+    const auto& made = std::get<MutationResult>(result);
+    CHECK(made.native_id == id);
+    CHECK(made.uid == uid);
+    check_made(type, made, declared);
+  }
+
+  [[nodiscard]] JobResult try_remove(const std::string& type, const std::string& id) const {
+    return run(type, DeleteJob{"key", id, {}});
+  }
+  void remove(const std::string& type, const std::string& id) const {
+    for (int i = 0; i < 2; ++i) {  // the second time it is gone already
+      const auto result = try_remove(type, id);
+      if (const auto* error = std::get_if<Error>(&result)) FAIL(type << " " << id << ": " << error->message);
+      CHECK(std::get<MutationResult>(result).status == MutationStatus::kSuccess);
+      CHECK_FALSE(is_there(type, id));
+    }
+  }
+};
+
+inline Json column(const std::string& name, const std::string& type) {
+  return {{"name", name}, {"type", type}};
+}
+
+/// A database of a test's own.
+struct Own {
+  std::string name;
+  explicit Own(std::string called) : name(std::move(called)) { db().run("CREATE DATABASE " + ident(name)); }
+  ~Own() { db().run("DROP DATABASE IF EXISTS " + ident(name) + " WITH (FORCE)"); }
+  [[nodiscard]] Json table(const std::string& called, const std::vector<Json>& columns) const {
+    return {{"database", name}, {"schema", "public"}, {"name", called}, {"columns", columns}};
+  }
+};
+
+}  // namespace muster::test
