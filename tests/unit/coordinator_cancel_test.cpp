@@ -1,5 +1,6 @@
 // What is carried out no further: cancelled by force, or cut short by the end of a coordinator.
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -28,6 +29,27 @@ struct CancelFixture : CommandsFixture {
   static Behaviour hold(const Job&) { return FakeWorker::Hold{}; }
   static Behaviour hold_items(const Job& job) {
     return job.type == "NS::Item" ? Behaviour(FakeWorker::Hold{}) : Behaviour();
+  }
+  /// Box `a` of a kind, with items in it.
+  static Json full(const std::string& kind, const Strings& items = {"b"}) {
+    std::vector<Json> resources;
+    for (const auto& name : items) resources.push_back(item(name, "a"));
+    resources.push_back(box("a", {{"kind", kind}}));
+    return stack(resources);
+  }
+  /// Makes it so, in a system that deletes no box that is full.
+  void make_full(const Strings& items = {"b"}) {
+    system.refuses_full = true;
+    start_discovered();
+    REQUIRE(apply(full("x", items))["state"] == "complete");
+  }
+  /// It is then to be of another kind, for which it is emptied. Returns the command, half a second old.
+  std::string begin_emptying(std::function<Behaviour(const Job&)> on_go, const Strings& items = {"b"}) {
+    make_full(items);
+    worker().on_go = std::move(on_go);
+    const auto id = begin(full("y", items));
+    advance(Millis(500));
+    return id;
   }
   void force_cancel(const std::string& id) { api("cancel", {{"command", id}, {"force", true}}); }
   std::size_t changes() { return worker().asked<CreateJob>().size() + worker().asked<DeleteJob>().size(); }
@@ -132,15 +154,7 @@ TEST_CASE_METHOD(CancelFixture, "a replacement that is cancelled by force ends w
 }
 
 TEST_CASE_METHOD(CancelFixture, "what lies in a thing is emptied no further when that is cancelled by force") {
-  system.refuses_full = true;
-  start_discovered();
-  const auto declared = [&](const char* kind) {
-    return stack({item("b", "a"), item("c", "a"), box("a", {{"kind", kind}})});
-  };
-  REQUIRE(apply(declared("x"))["state"] == "complete");
-  worker().on_go = hold_items;
-  const auto id = begin(declared("y"));
-  advance(Millis(500));
+  const auto id = begin_emptying(hold_items, {"b", "c"});
   REQUIRE(worker().asked<DeleteJob>().size() == 2);
   const auto held = worker().jobs.back();
   SECTION("the worker has done it") {
@@ -209,13 +223,7 @@ TEST_CASE_METHOD(CancelFixture, "what has been deleted to be replaced is made an
 }
 
 TEST_CASE_METHOD(CancelFixture, "what was taken back unsent is looked at by runs as before") {
-  system.refuses_full = true;
-  start_discovered();
-  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
-  REQUIRE(apply(declared("x"))["state"] == "complete");
-  worker().on_go = hold;
-  const auto id = begin(declared("y"));
-  advance(Millis(500));
+  const auto id = begin_emptying(hold);
   worker().draining = true;
   advance(Millis(1500));
   worker().release();
@@ -256,15 +264,7 @@ TEST_CASE_METHOD(CancelFixture, "what a coordinator began, and the next one goes
 
 TEST_CASE_METHOD(CancelFixture,
                  "the result for what lay in a thing is not taken for that thing's by the next coordinator") {
-  system.refuses_full = true;
-  start_discovered();
-  const auto declared = [&](const char* kind) {
-    return stack({item("b", "a"), item("c", "a"), box("a", {{"kind", kind}})});
-  };
-  REQUIRE(apply(declared("x"))["state"] == "complete");
-  worker().on_go = hold_items;
-  const auto id = begin(declared("y"));
-  advance(Millis(500));
+  const auto id = begin_emptying(hold_items, {"b", "c"});
   REQUIRE(worker().asked<DeleteJob>().size() == 2);
   const auto held = worker().jobs.back();
   const auto result = system.change(held);
@@ -285,13 +285,7 @@ TEST_CASE_METHOD(CancelFixture,
 
 TEST_CASE_METHOD(CancelFixture,
                  "what refuses to be deleted full is emptied also where an attempt's outcome is unknown") {
-  system.refuses_full = true;
-  start_discovered();
-  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
-  REQUIRE(apply(declared("x"))["state"] == "complete");
-  worker().on_go = hold;
-  const auto id = begin(declared("y"));
-  advance(Millis(500));
+  const auto id = begin_emptying(hold);
   REQUIRE(worker().asked<DeleteJob>().size() == 1);
   crash();
   worker().on_go = {};
@@ -390,13 +384,7 @@ TEST_CASE_METHOD(CancelFixture, "what is cancelled by force before its worker ma
 }
 
 TEST_CASE_METHOD(CancelFixture, "what a thing cannot be emptied of is told as it is, also when that is cancelled") {
-  system.refuses_full = true;
-  start_discovered();
-  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
-  REQUIRE(apply(declared("x"))["state"] == "complete");
-  worker().on_go = hold_items;
-  const auto id = begin(declared("y"));
-  advance(Millis(500));
+  const auto id = begin_emptying(hold_items);
   REQUIRE(worker().asked<DeleteJob>().size() == 2);
   const auto code = GENERATE(Errc::kAccessDenied, Errc::kCancelled);
   const bool cancels = GENERATE(true, false);
@@ -412,13 +400,8 @@ TEST_CASE_METHOD(CancelFixture, "what a thing cannot be emptied of is told as it
 }
 
 TEST_CASE_METHOD(CancelFixture, "each deletion in a thing that is emptied is a job of its own") {
-  system.refuses_full = true;
-  start_discovered();
-  const auto declared = [&](const char* kind) {
-    return stack({item("b", "a"), item("c", "a"), box("a", {{"kind", kind}})});
-  };
-  REQUIRE(apply(declared("x"))["state"] == "complete");
-  REQUIRE(apply(declared("y"))["state"] == "complete");
+  make_full({"b", "c"});
+  REQUIRE(apply(full("y", {"b", "c"}))["state"] == "complete");
   const auto deletions = worker().asked<DeleteJob>();
   REQUIRE(deletions.size() == 4);  // the box, which refuses, what lies in it, and the box
   std::set<std::string> jobs;
@@ -427,27 +410,18 @@ TEST_CASE_METHOD(CancelFixture, "each deletion in a thing that is emptied is a j
 }
 
 TEST_CASE_METHOD(CancelFixture, "what has gone by itself from a thing that is emptied holds up nothing") {
-  system.refuses_full = true;
-  start_discovered();
-  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
-  REQUIRE(apply(declared("x"))["state"] == "complete");
+  make_full();
   worker().on_go = [this](const Job& job) -> Behaviour {
     if (job.type == "NS::Item" && std::holds_alternative<DeleteJob>(job.operation)) system.things["NS::Item"].clear();
     return {};
   };
-  CHECK(apply(declared("y"))["state"] == "complete");
+  CHECK(apply(full("y"))["state"] == "complete");
   CHECK(thing("a")["kind"] == "y");
   CHECK(system.things["NS::Item"].size() == 1);
 }
 
 TEST_CASE_METHOD(CancelFixture, "what another system does not have has not gone from a thing that is emptied") {
-  system.refuses_full = true;
-  start_discovered();
-  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
-  REQUIRE(apply(declared("x"))["state"] == "complete");
-  worker().on_go = hold_items;
-  const auto id = begin(declared("y"));
-  advance(Millis(500));
+  const auto id = begin_emptying(hold_items);
   system.things.clear();
   system.inspection.system = "system-2";
   api("discover");
@@ -460,20 +434,14 @@ TEST_CASE_METHOD(CancelFixture, "what another system does not have has not gone 
 }
 
 TEST_CASE_METHOD(CancelFixture, "what may be gone from a thing that is emptied no further is not taken for known") {
-  system.refuses_full = true;
   config.retry.attempts = 1;
-  start_discovered();
-  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
-  REQUIRE(apply(declared("x"))["state"] == "complete");
   const bool cancelled = GENERATE(false, true);
   CAPTURE(cancelled);
-  worker().on_go = [&](const Job& job) -> Behaviour {
+  const auto id = begin_emptying([&](const Job& job) -> Behaviour {
     if (job.type != "NS::Item") return {};
     if (cancelled) return FakeWorker::Hold{};
     return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
-  };
-  const auto id = begin(declared("y"));
-  advance(Millis(500));
+  });
   if (cancelled) force_cancel(id);
   const auto ended = end_of(id);
   CHECK(result_of(ended, "a") == (cancelled ? "cancelled CANCELLED" : "failed NETWORK"));
@@ -482,13 +450,7 @@ TEST_CASE_METHOD(CancelFixture, "what may be gone from a thing that is emptied n
 }
 
 TEST_CASE_METHOD(CancelFixture, "what is renamed in a thing that is emptied is deleted under its new id") {
-  system.refuses_full = true;
-  start_discovered();
-  const auto declared = [&](const char* kind) { return stack({item("b", "a"), box("a", {{"kind", kind}})}); };
-  REQUIRE(apply(declared("x"))["state"] == "complete");
-  worker().on_go = hold_items;
-  const auto id = begin(declared("y"));
-  advance(Millis(500));
+  const auto id = begin_emptying(hold_items);
   auto& inner = system.things["NS::Item"].at(0);
   const auto was = std::exchange(inner.id, "renamed");
   api("discover");
