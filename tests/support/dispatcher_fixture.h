@@ -80,6 +80,12 @@ class DispatcherFixture {
   }
   JobId submit(JobSpec spec) { return dispatcher.submit(std::move(spec), clock.now(), clock.wall()); }
   JobId submit() { return submit(spec()); }
+  /// A change that was sent before a restart: who has begun it then says so.
+  Running submit_recovered(JobSpec made = change()) {
+    made.id = JobId("earlier");
+    made.recovered = true;
+    return {submit(std::move(made)), Token("first")};
+  }
 
   void tick(Dispatcher::Lateness lateness = Dispatcher::Lateness::kJudge) {
     dispatcher.tick(clock.now(), lateness, effects_);
@@ -104,12 +110,12 @@ class DispatcherFixture {
     sent.erase(sent.begin());
     return first;
   }
-  /// Submits, and takes what is sent for it at once.
   /// Lets time pass until a job is sent, and takes it; throws when none is within `limit`.
   Sent await(Millis limit = Millis(60'000)) {
     for (const auto end = clock.now() + limit; sent.empty() && clock.now() < end;) advance(Millis(10));
     return take();
   }
+  /// Submits, and takes what is sent for it at once.
   Sent dispatch(JobSpec spec) {
     submit(std::move(spec));
     tick();

@@ -112,10 +112,7 @@ TEST_CASE_METHOD(SignsFixture, "what may have taken one worker goes to another, 
 
 TEST_CASE_METHOD(SignsFixture, "what may have been done before a restart stays uncertain, whoever is too busy for it") {
   join("w1");
-  auto job = change();
-  job.id = JobId("before");
-  job.recovered = true;
-  submit(job);
+  submit_recovered();
   answer(await().job, "w1", Busy{});
   const auto message = await();
   accept(message.job, "w1");
@@ -218,14 +215,10 @@ TEST_CASE_METHOD(SignsFixture, "a part that does not belong to the others is cou
 TEST_CASE_METHOD(SignsFixture, "what was asked for again after a restart is not taken for what was begun before it") {
   join("w1");
   join("w2");
-  auto job = change();
-  job.id = JobId("before");
-  job.recovered = true;
-  submit(job);
+  const auto earlier = submit_recovered();
   const auto message = await();
   accept(message.job, "w1");
   fail(message.job, "w1", Errc::kThrottling, Millis(5000));
-  const Running earlier{job.id, Token("first")};
   heartbeat("w2", {earlier});
   REQUIRE(cancelled.size() == 1);
   CHECK(cancelled[0].subject == subjects.worker_control("NS", WorkerId("w2")));
