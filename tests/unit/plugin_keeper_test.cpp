@@ -44,6 +44,13 @@ class Plugin {
     turn();
     return pid;
   }
+  /// Two that are to run do so and are accepted, and a new version is wanted.
+  void replace_two() {
+    keeper.want("v1");
+    REQUIRE(turn() == Pids{1, 2});
+    for (const pid_t pid : {1, 2}) keeper.accepted(pid);
+    keeper.want("v2");
+  }
   void end(pid_t pid, const std::string& how = "exited with status 1") { keeper.ended(pid, how, clock.now()); }
   /// Starts and ends a version until it is not started any more; how often.
   int wear_out() {
@@ -196,11 +203,7 @@ TEST_CASE("one of several processes that keeps dying is quarantined alone") {
 
 TEST_CASE("a new version of which one process keeps dying does not take over") {
   Plugin plugin(2);
-  plugin.keeper.want("v1");
-  REQUIRE(plugin.turn() == Pids{1, 2});
-  plugin.keeper.accepted(1);
-  plugin.keeper.accepted(2);
-  plugin.keeper.want("v2");
+  plugin.replace_two();
   REQUIRE(plugin.turn() == Pids{3, 4});
   plugin.keeper.accepted(3);
   plugin.end(4);
@@ -213,11 +216,7 @@ TEST_CASE("a new version of which one process keeps dying does not take over") {
 
 TEST_CASE("nothing of a new version runs on when it is given up between two of its starts") {
   Plugin plugin(2);
-  plugin.keeper.want("v1");
-  REQUIRE(plugin.turn() == Pids{1, 2});
-  plugin.keeper.accepted(1);
-  plugin.keeper.accepted(2);
-  plugin.keeper.want("v2");
+  plugin.replace_two();
   pid_t pid = 10;
   for (int ends = 0; ends < 5; ++ends) {
     const auto starts = plugin.keeper.decide(plugin.clock.now()).starts;
@@ -247,11 +246,7 @@ TEST_CASE("a program that cannot be run counts as one that dies") {
 
 TEST_CASE("a new version takes over when a coordinator has accepted all of it, and only then the old one drains") {
   Plugin plugin(2);
-  plugin.keeper.want("v1");
-  plugin.turn();
-  plugin.keeper.accepted(1);
-  plugin.keeper.accepted(2);
-  plugin.keeper.want("v2");
+  plugin.replace_two();
   CHECK(plugin.turn() == Pids{3, 4});
   plugin.keeper.accepted(3);
   plugin.turn();
@@ -376,11 +371,7 @@ TEST_CASE("of a file that is replaced again and again two versions drain at most
 
 TEST_CASE("a new version that is tried again and again waits for those of it that drain") {
   Plugin plugin(2);
-  plugin.keeper.want("v1");
-  REQUIRE(plugin.turn() == Pids{1, 2});
-  plugin.keeper.accepted(1);
-  plugin.keeper.accepted(2);
-  plugin.keeper.want("v2");
+  plugin.replace_two();
   for (int i = 0; i < 10; ++i) {
     const Pids started = plugin.turn();
     if (started.empty()) break;
@@ -526,11 +517,7 @@ TEST_CASE("a first version that nobody accepts is killed, and started again") {
 
 TEST_CASE("who is accepted is not waited for, however long the others of the new version take") {
   Plugin plugin(2);
-  plugin.keeper.want("v1");
-  plugin.turn();
-  plugin.keeper.accepted(1);
-  plugin.keeper.accepted(2);
-  plugin.keeper.want("v2");
+  plugin.replace_two();
   REQUIRE(plugin.turn() == Pids{3, 4});
   plugin.keeper.accepted(3);
   plugin.clock.advance(Millis{89'000});
