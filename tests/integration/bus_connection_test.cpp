@@ -1,7 +1,3 @@
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -13,6 +9,7 @@
 #include <vector>
 
 #include "support/nats_bus_fixture.h"
+#include "support/silent_nats.h"
 #include "support/tcp_link.h"
 
 using namespace muster;
@@ -278,34 +275,19 @@ TEST_CASE("a server whose handshake takes longer than a try may is reached with 
 }
 
 TEST_CASE("a server that falls silent in the handshake does not hold the bus, and costs nothing that stays") {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  REQUIRE(::bind(listener, any, size) == 0);
-  REQUIRE(::listen(listener, 1) == 0);
-  REQUIRE(::getsockname(listener, any, &size) == 0);
+  SilentNats server;
   constexpr int kTries = 3;
-  std::vector<int> accepted;
   std::thread silent([&] {
-    for (int i = 0; i < kTries; ++i) {
-      accepted.push_back(::accept(listener, nullptr, nullptr));
-      constexpr std::string_view kInfo = "INFO {\"server_id\":\"x\",\"max_payload\":1000,\"proto\":1}\r\n";
-      [[maybe_unused]] const auto sent = ::send(accepted.back(), kInfo.data(), kInfo.size(), MSG_NOSIGNAL);
-    }
+    for (int i = 0; i < kTries; ++i) server.greet_one();
   });
   NatsOptions options;
-  options.url = "nats://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  options.url = server.url();
   options.connect_timeout = 100ms;
   const auto descriptors = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); };
   const auto before = descriptors();
   for (int i = 0; i < kTries; ++i) CHECK(code_of(NatsBus::connect(options, quiet())) == Errc::kDisconnected);
   silent.join();
   CHECK(descriptors() == before + kTries);  // those of the server
-  for (const int each : accepted) ::close(each);
-  ::close(listener);
 }
 
 TEST_CASE("close is clean in the middle of traffic") {

@@ -1,14 +1,10 @@
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <future>
 #include <map>
-#include <string_view>
 #include <thread>
 
 #include "integration/plugin_nats_target.h"
+#include "support/silent_nats.h"
 
 using namespace muster;
 using test::Client;
@@ -324,29 +320,16 @@ TEST_CASE("nats: a job ends when it is cancelled, or at its deadline, though nob
 
 TEST_CASE(
     "nats: a job ends when it is cancelled, or at its deadline, though its server falls silent in the handshake") {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  REQUIRE(::bind(listener, any, size) == 0);
-  REQUIRE(::listen(listener, 1) == 0);
-  REQUIRE(::getsockname(listener, any, &size) == 0);
+  test::SilentNats server;
   Nats nats(test::NatsServerOptions{});
-  nats.config = {{"url", "nats://127.0.0.1:" + std::to_string(ntohs(address.sin_port))}};
+  nats.config = {{"url", server.url()}};
   const bool cancelled = GENERATE(true, false);
   nats.context.set_deadline(std::chrono::steady_clock::now() + std::chrono::seconds(cancelled ? 60 : 1));
-  int accepted = -1;
   std::thread silent([&] {
-    accepted = ::accept(listener, nullptr, nullptr);
-    constexpr std::string_view kInfo = "INFO {\"server_id\":\"x\",\"max_payload\":1000,\"proto\":1}\r\n";
-    [[maybe_unused]] const auto sent = ::send(accepted, kInfo.data(), kInfo.size(), MSG_NOSIGNAL);
+    server.greet_one();
     if (cancelled) nats.context.stop();
   });
   const auto error = nats.error("", InspectJob{});
   CHECK(error.code == (cancelled ? Errc::kCancelled : Errc::kServiceUnavailable));
   silent.join();
-  ::close(accepted);
-  ::close(listener);
 }
