@@ -1,16 +1,14 @@
-#include <xxhash.h>
-
-#include <array>
 #include <catch2/catch.hpp>
-#include <cstdio>
 #include <functional>
 #include <thread>
 
 #include "coordinator/difference.h"
 #include "integration/plugin_nats_target.h"
+#include "support/properties_hash.h"
 
 using namespace muster;
 using test::Client;
+using test::hash_of;
 using test::kConsumer;
 using test::kKeyValue;
 using test::kStream;
@@ -18,14 +16,6 @@ using test::kStream;
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-
-std::string hash_of(const std::string& properties) {
-  const auto hash = XXH3_128bits(properties.data(), properties.size());
-  std::array<char, 33> hex{};
-  std::snprintf(hex.data(), hex.size(), "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return hex.data();
-}
 
 /// The plugin as a coordinator uses it: what is declared is put over what is there.
 struct Nats : test::Nats {

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <xxhash.h>
-
-#include <array>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <variant>
@@ -15,6 +11,7 @@
 #include "integration/plugin_postgres_db.h"
 #include "plugins/postgres/postgres.h"
 #include "support/postgres_server.h"
+#include "support/properties_hash.h"
 #include "worker_sdk/testing/fake_context.h"
 
 namespace muster::test {
@@ -36,14 +33,6 @@ inline Db db(const std::string& name = "postgres") {
 
 inline std::string dsn_of(const std::string& role) {
   return "host=127.0.0.1 dbname=postgres port=" + std::to_string(server().port()) + " user=" + role;
-}
-
-inline std::string hash_of(const std::string& properties) {
-  const auto hash = XXH3_128bits(properties.data(), properties.size());
-  std::array<char, 33> hex{};
-  std::snprintf(hex.data(), hex.size(), "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return hex.data();
 }
 
 /// The plugin as a coordinator uses it: what is declared is put over what is there.
