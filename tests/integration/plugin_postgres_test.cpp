@@ -1,15 +1,11 @@
-#include "plugins/postgres/postgres.h"
-
 #include <algorithm>
-#include <map>
 #include <set>
 #include <thread>
 
 #include <catch2/catch.hpp>
 
-#include "integration/plugin_postgres_db.h"
+#include "support/postgres_plugin.h"
 #include "support/postgres_server.h"
-#include "worker_sdk/testing/fake_context.h"
 
 using namespace muster;
 using test::Db;
@@ -70,6 +66,10 @@ Fleet& fleet() {
   return one;
 }
 
+struct Own : test::OwnDatabase {
+  explicit Own(const std::string& called) : OwnDatabase(fleet().server.dsn(), called) {}
+};
+
 /// Tries a statement again until it succeeds; a minute at most.
 void run_at_last(const Db& db, const std::string& sql) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -84,23 +84,9 @@ void run_at_last(const Db& db, const std::string& sql) {
   }
 }
 
-struct Pg {
-  Plugin plugin{postgres::plugin_info()};
-  Json config;
+struct Pg : test::PostgresPlugin {
+  explicit Pg(const std::string& dsn = fleet().server.dsn()) : PostgresPlugin(dsn) {}
 
-  explicit Pg(const std::string& dsn = fleet().server.dsn()) : config{{"dsn", dsn}} { postgres::add_types(plugin); }
-
-  [[nodiscard]] JobResult run(const std::string& type, JobOperation operation, JobContext& context) const {
-    Job job;
-    job.ns = "PG";
-    job.type = type;
-    job.operation = std::move(operation);
-    return plugin.run(job, config, context);
-  }
-  [[nodiscard]] JobResult run(const std::string& type, JobOperation operation) const {
-    testing::FakeContext context;
-    return run(type, std::move(operation), context);
-  }
   [[nodiscard]] Errc list_error(const std::string& type, const std::optional<Parent>& parent = std::nullopt) const {
     return std::get<Error>(run(type, ListJob{parent, "", 10})).code;
   }
@@ -109,15 +95,6 @@ struct Pg {
     auto listed = testing::list_all(plugin, type, config, parent, size);
     CHECK(listed.problems.empty());
     return std::move(listed.items);
-  }
-  [[nodiscard]] ReadItem read(const std::string& type, const std::string& id) const {
-    return testing::read_all(plugin, type, config, {id}).at(0);
-  }
-  [[nodiscard]] Item item(const std::string& type, const std::string& id) const {
-    return std::get<Item>(read(type, id));
-  }
-  [[nodiscard]] Json properties(const std::string& type, const std::string& id) const {
-    return Json::parse(item(type, id).properties);
   }
   [[nodiscard]] Errc read_error(const std::string& type, const std::string& id) const {
     return std::get<Error>(read(type, id)).code;
@@ -222,8 +199,7 @@ TEST_CASE("schemas, tables and extensions are those of the catalogs") {
 
 TEST_CASE("a table's columns and constraints") {
   const Pg pg;
-  const auto admin = fleet().db("postgres");
-  admin.run("CREATE DATABASE columns");
+  const Own own("columns");
   const auto db = fleet().db("columns");
   db.run(
       "CREATE EXTENSION btree_gist; CREATE TYPE mood AS ENUM ('sad'); CREATE TABLE other (id int PRIMARY KEY);"
@@ -274,7 +250,7 @@ TEST_CASE("the settings of the worker's role change nothing") {
 
 TEST_CASE("what a session prints of values is the same whatever its role, database and environment say") {
   const auto admin = fleet().db("postgres");
-  admin.run("CREATE DATABASE words");
+  const Own own("words");
   const auto db = fleet().db("words");
   db.run(
       "CREATE TABLE t (at timestamptz DEFAULT '2020-01-31 00:00:00+00' CHECK (at > '2019-01-31 00:00:00+00'), "
@@ -290,7 +266,7 @@ TEST_CASE("what a session prints of values is the same whatever its role, databa
 }
 
 TEST_CASE("a foreign key to a partitioned table is one constraint, however many partitions that has") {
-  fleet().db("postgres").run("CREATE DATABASE parts");
+  const Own own("parts");
   const auto db = fleet().db("parts");
   db.run("CREATE TABLE whole (id int PRIMARY KEY) PARTITION BY LIST (id)");
   db.run("CREATE TABLE user_of (id int CONSTRAINT to_whole REFERENCES whole)");
@@ -441,40 +417,33 @@ TEST_CASE("refusals have their codes, and never the password") {
 }
 
 TEST_CASE("a catalog that a server lacks is none that is empty") {
-  const auto admin = fleet().db("postgres");
-  admin.run("CREATE DATABASE other_kind");
-  {
-    const auto db = fleet().db("other_kind");
-    db.run("SET allow_system_table_mods = on; ALTER TABLE pg_catalog.pg_extension RENAME TO pg_extension_renamed");
-    const Pg pg;
-    CHECK(pg.list_error("PG::Extension", in_database("other_kind")) == Errc::kUnsupported);
-    CHECK(pg.read_error("PG::Extension", "other_kind.plpgsql") == Errc::kUnsupported);
-    CHECK(pg.list_error("PG::Table", in_schema("other_kind", "gone")) == Errc::kNotFound);
-  }
-  admin.run("DROP DATABASE other_kind WITH (FORCE)");
+  const Own own("other_kind");
+  const auto db = fleet().db("other_kind");
+  db.run("SET allow_system_table_mods = on; ALTER TABLE pg_catalog.pg_extension RENAME TO pg_extension_renamed");
+  const Pg pg;
+  CHECK(pg.list_error("PG::Extension", in_database("other_kind")) == Errc::kUnsupported);
+  CHECK(pg.read_error("PG::Extension", "other_kind.plpgsql") == Errc::kUnsupported);
+  CHECK(pg.list_error("PG::Table", in_schema("other_kind", "gone")) == Errc::kNotFound);
 }
 
 TEST_CASE("a stopped job ends at once, at the server too") {
   const auto admin = fleet().db("postgres");
-  admin.run("CREATE DATABASE blocked");
-  {
-    const auto blocker = fleet().db("blocked");
-    blocker.run("BEGIN; LOCK TABLE pg_catalog.pg_extension IN ACCESS EXCLUSIVE MODE");
-    const Pg pg;
-    testing::FakeContext context;
-    JobResult result;
-    std::thread job([&] { result = pg.run("PG::Extension", ListJob{in_database("blocked"), "", 10}, context); });
-    const std::string waiting =
-        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'muster' AND datname = 'blocked'";
-    while (admin.one(waiting + " AND wait_event_type = 'Lock'") != "1") std::this_thread::yield();
-    context.stop();
-    job.join();
-    CHECK(std::get<Error>(result).code == Errc::kCancelled);
-    while (admin.one(waiting) != "0") std::this_thread::yield();  // though the lock is still held
-    context.stop();
-    CHECK(std::get<Error>(pg.run("PG::Role", ListJob{}, context)).code == Errc::kCancelled);
-  }
-  admin.run("DROP DATABASE blocked WITH (FORCE)");
+  const Own own("blocked");
+  const auto blocker = fleet().db("blocked");
+  blocker.run("BEGIN; LOCK TABLE pg_catalog.pg_extension IN ACCESS EXCLUSIVE MODE");
+  const Pg pg;
+  testing::FakeContext context;
+  JobResult result;
+  std::thread job([&] { result = pg.run("PG::Extension", ListJob{in_database("blocked"), "", 10}, context); });
+  const std::string waiting =
+      "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'muster' AND datname = 'blocked'";
+  while (admin.one(waiting + " AND wait_event_type = 'Lock'") != "1") std::this_thread::yield();
+  context.stop();
+  job.join();
+  CHECK(std::get<Error>(result).code == Errc::kCancelled);
+  while (admin.one(waiting) != "0") std::this_thread::yield();  // though the lock is still held
+  context.stop();
+  CHECK(std::get<Error>(pg.run("PG::Role", ListJob{}, context)).code == Errc::kCancelled);
 }
 
 TEST_CASE("a stopped job ends at once, whether its server hears of it or hangs") {

@@ -1,18 +1,15 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "coordinator/difference.h"
-#include "integration/plugin_postgres_db.h"
-#include "plugins/postgres/postgres.h"
+#include "support/postgres_plugin.h"
 #include "support/postgres_server.h"
 #include "support/properties_hash.h"
-#include "worker_sdk/testing/fake_context.h"
 
 namespace muster::test {
 
@@ -36,34 +33,9 @@ inline std::string dsn_of(const std::string& role) {
 }
 
 /// The plugin as a coordinator uses it: what is declared is put over what is there.
-struct Pg {
-  Plugin plugin{postgres::plugin_info()};
-  Json config;
+struct Pg : PostgresPlugin {
+  explicit Pg(const std::string& dsn = server().dsn()) : PostgresPlugin(dsn) {}
 
-  explicit Pg(const std::string& dsn = server().dsn()) : config{{"dsn", dsn}} { postgres::add_types(plugin); }
-
-  [[nodiscard]] JobResult run(const std::string& type, JobOperation operation, JobContext& context) const {
-    Job job;
-    job.ns = "PG";
-    job.type = type;
-    job.operation = std::move(operation);
-    return plugin.run(job, config, context);
-  }
-  [[nodiscard]] JobResult run(const std::string& type, JobOperation operation) const {
-    testing::FakeContext context;
-    return run(type, std::move(operation), context);
-  }
-  [[nodiscard]] ReadItem read(const std::string& type, const std::string& id) const {
-    return testing::read_all(plugin, type, config, {id}).at(0);
-  }
-  [[nodiscard]] Item item(const std::string& type, const std::string& id) const {
-    auto answer = read(type, id);
-    if (const auto* error = std::get_if<Error>(&answer)) FAIL(type << " " << id << ": " << error->message);
-    return std::get<Item>(answer);
-  }
-  [[nodiscard]] Json properties(const std::string& type, const std::string& id) const {
-    return Json::parse(item(type, id).properties);
-  }
   [[nodiscard]] bool is_there(const std::string& type, const std::string& id) const {
     const auto answer = read(type, id);
     if (std::holds_alternative<Item>(answer)) return true;
@@ -148,10 +120,8 @@ inline Json column(const std::string& name, const std::string& type) {
 }
 
 /// A database of a test's own.
-struct Own {
-  std::string name;
-  explicit Own(std::string called) : name(std::move(called)) { db().run("CREATE DATABASE " + ident(name)); }
-  ~Own() { db().run("DROP DATABASE IF EXISTS " + ident(name) + " WITH (FORCE)"); }
+struct Own : OwnDatabase {
+  explicit Own(const std::string& called) : OwnDatabase(server().dsn(), called) {}
   [[nodiscard]] Json table(const std::string& called, const std::vector<Json>& columns) const {
     return {{"database", name}, {"schema", "public"}, {"name", called}, {"columns", columns}};
   }

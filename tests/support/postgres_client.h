@@ -35,9 +35,24 @@ class PostgresClient {
     }
     return rows;
   }
+  std::string one(const std::string& sql) const { return run(sql).at(0); }
 
  private:
   PGconn* connection_;
 };
+
+inline std::string value_in_dsn(const std::string& value) {
+  std::string quoted = "'";
+  for (const char c : value) quoted += (c == '\'' || c == '\\' ? "\\" : "") + std::string(1, c);
+  return quoted + "'";
+}
+
+/// As quote_ident(), for the names of these tests.
+inline std::string ident(const std::string& name) {
+  if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789") == name.npos && name != "select") return name;
+  std::string text = "\"";
+  for (const char c : name) text += (c == '"' ? "\"" : "") + std::string(1, c);
+  return text + "\"";
+}
 
 }  // namespace muster::test
