@@ -1,15 +1,15 @@
 #include <algorithm>
 #include <deque>
-#include <numeric>
+#include <map>
 #include <set>
 #include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
+#include "coordinator/adoption.h"
 #include "coordinator/claim.h"
 #include "coordinator/deletions.h"
 #include "coordinator/difference.h"
-#include "coordinator/identity_index.h"
 #include "coordinator/plan.h"
 #include "coordinator/references.h"
 #include "coordinator/suggestion.h"
@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 class Planner {
  public:
   Planner(const Declaration& declaration, ApplyMode mode, PlanningView& view, PlanClaims& claims)
-      : declaration_(declaration), mode_(mode), view_(view), claims_(claims), identities_(view, declaration.stack) {}
+      : declaration_(declaration), mode_(mode), view_(view), adoption_(view, declaration.stack, claims) {}
 
   PlanResult run() {
     for (auto& known : view_.of_stack(declaration_.stack)) {
@@ -287,10 +287,10 @@ class Planner {
     std::vector<std::string> unknown;
     for (const auto& hole : resource.holes) fill(declared, hole, unknown);
     if (node.known == nullptr) {
-      node.known = find(resource, rules, declared, unknown);
+      node.known = adoption_.find(resource, rules, declared, unknown);
       node.says_so = says_so(node);
     } else if (node.known->state == ResourceState::kMissing) {
-      const auto* const instead = find(resource, rules, declared, unknown);
+      const auto* const instead = adoption_.find(resource, rules, declared, unknown);
       if (instead != nullptr && !instead->managed && instead->state != ResourceState::kMissing) {
         taken_.insert(node.known->row);  // what is adopted has its name
         node.known = instead;
@@ -299,7 +299,11 @@ class Planner {
     }
     const auto* const known = node.known;
     const bool alone = known == nullptr || take(resource, *known);
-    if (alone && (known == nullptr || !known->managed)) take_new(resource, rules, declared, unknown, known);
+    if (alone && (known == nullptr || !known->managed)) {  // what is in no stack yet
+      for (auto& each : adoption_.claim(resource, rules, declared, unknown, known)) {
+        mistake(resource.name, std::move(each));
+      }
+    }
     if (!node.says_so) validate(resource, rules, declared, unknown);
     if (known != nullptr && known->managed && known->stack != declaration_.stack) {
       mistake(resource.name, known->native_id + " belongs to stack " + known->stack + " already, as " + known->name);
@@ -334,35 +338,6 @@ class Planner {
     const auto other = std::ranges::find(result_.plan.steps, known.row, &PlanStep::row);
     mistake(resource.name, known.native_id + " is resource " + other->name + " of this stack already");
     return false;
-  }
-
-  /// What is in no stack yet is for one resource of those that are planned together.
-  void take_new(const DeclaredResource& resource, const TypeRules& rules, const Json& declared,
-                const std::vector<std::string>& unknown, const PlanningView::Known* there) {
-    auto object = there != nullptr ? there->native_id : resource.native_id;
-    if (object.empty() && unknown_is_apart(rules, unknown)) object = rules.identity_of(declared);
-    if (object.empty()) return;
-    const auto others = view_.same_system(resource.target);
-    const auto system = std::accumulate(others.begin(), others.end(), resource.target,
-                                        [](const auto& one, const auto& other) { return std::min(one, other); });
-    const auto [other, first] = claims_.emplace(system + '\0' + resource.type + '\0' + object,
-                                                "resource " + resource.name + " of stack " + declaration_.stack);
-    if (!first) mistake(resource.name, "is the same object as " + other->second + ": " + object);
-    for (const auto& target : others) not_held_by(target, resource, rules, there, object);
-  }
-
-  /// Of two targets that are one system one manages an object: the other would delete what the one has.
-  void not_held_by(const std::string& target, const DeclaredResource& resource, const TypeRules& rules,
-                   const PlanningView::Known* there, const std::string& object) {
-    const bool by_id = there != nullptr || !resource.native_id.empty();
-    const auto* const indexed = by_id ? nullptr : identities_.find(target, resource.type, rules, object);
-    const auto found = by_id                ? view_.find(target, resource.type, object)
-                       : indexed == nullptr ? std::nullopt
-                                            : std::optional(*indexed);
-    if (!found || !found->managed || found->state == ResourceState::kMissing) return;
-    mistake(resource.name, found->native_id + " is resource " + found->name + " of stack " + found->stack +
-                               " already, on target " + target + ", which is the same system as " + resource.target +
-                               ": declare it there");
   }
 
   void add(Node& node, PlanStep step) {
@@ -451,24 +426,6 @@ class Planner {
     } else {
       unknown.push_back(hole.pointer);
     }
-  }
-
-  /// What is there, and not the stack's under this name.
-  const PlanningView::Known* find(const DeclaredResource& resource, const TypeRules& rules, const Json& declared,
-                                  const std::vector<std::string>& unknown) {
-    if (!resource.native_id.empty()) {
-      auto found = view_.find(resource.target, resource.type, resource.native_id);
-      return found ? &found_.emplace_back(std::move(*found)) : nullptr;
-    }
-    const auto identity = rules.identity_of(declared);
-    if (identity.empty() || !unknown_is_apart(rules, unknown)) return nullptr;
-    return identities_.find(resource.target, resource.type, rules, identity);
-  }
-
-  static bool unknown_is_apart(const TypeRules& rules, const std::vector<std::string>& unknown) {
-    return std::ranges::none_of(rules.rules.identity, [&](const std::string& property) {
-      return std::ranges::find(unknown, "/" + property) != unknown.end();
-    });
   }
 
   void decide(PlanStep& step, const DeclaredResource& resource, const TypeRules& rules,
@@ -598,16 +555,14 @@ class Planner {
   const Declaration& declaration_;
   const ApplyMode mode_;
   PlanningView& view_;
-  PlanClaims& claims_;
   PlanResult result_;
   std::vector<Node> nodes_;
   std::unordered_map<std::string, std::size_t> by_name_;
   std::multimap<std::string, PlanningView::Known> stack_;  // managed rows of the stack, by name
-  std::deque<PlanningView::Known> found_;                  // rows that are adopted by their ids
   std::unordered_map<RowId, std::size_t> taken_along_;     // by row: the step that makes anew what it lies in
   std::set<RowId> taken_;                                  // rows of declared resources, also under a new name
   std::map<std::string, std::optional<TypeRules>> types_;
-  IdentityIndexes identities_;
+  Adoption adoption_;
 };
 
 }  // namespace
