@@ -23,10 +23,8 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxDrafts = 16;
 constexpr std::size_t kMaxDraftBytes = 512ULL << 20;  // of all drafts
-constexpr std::size_t kMaxQueued = 256;
 constexpr std::size_t kCommandsKept = 1000;
 constexpr Millis kDraftAge{15 * 60'000};  // a user may think for a while before saying yes
-constexpr Millis kPutBackPause{1000};     // until what cannot be planned yet is tried again
 
 }  // namespace
 
@@ -328,9 +326,10 @@ void Commands::tick(TimePoint now, Effects& effects) {
       ++it;
       continue;
     }
-    for (const auto& [target, type] : execution.unsure()) {
-      static_cast<void>(discovery_.trigger({{target}, {type}}, "drift"));  // the inventory has what was made after all
+    for (const auto& [target, type] : execution.unsure()) {  // the inventory has what was made after all
+      late_looks_.add_at(now + settle_of(type), namespace_of(type), target, type);
     }
+    put_back_later(execution, now);
     if (execution.row().state == "complete") drop_targets(execution.plan().drop_targets);
     it = running_.erase(it);
     must(s_.store.prune_commands(kCommandsKept));
@@ -365,141 +364,13 @@ void Commands::drop_targets(std::vector<std::string> names) {
   discovery_.drop_targets(names);
 }
 
-/// What has drifted and is to be put back becomes a command of its own, one for each stack: when none of the stack is
-/// under way, for that may change it, or put it back itself.
-void Commands::revert(TimePoint now) {
-  for (auto& each : s_.drift.take_reversions()) {
-    to_put_back_[each.stack].insert(std::move(each.name));
-    put_back_at_ = now;
-  }
-  if (to_put_back_.empty() || now < put_back_at_) return;
-  put_back_at_ = now + kPutBackPause;
-  std::erase_if(to_put_back_, [&](const auto& each) {
-    const auto& [stack, names] = each;
-    return !busy({stack}) && put_back(stack, names);
-  });
-}
-
-/// Names of what cannot be put back without write-only values, of which claims have only digests.
-std::set<std::string> Commands::waits_for_values(const Plan& plan, const Declaration& declaration) {
-  std::set<std::string> waiting;
-  std::map<std::string, PropertyRule> rules;  // by type
-  for (const auto& step : plan.steps) {
-    if (step.action == StepAction::kUnchanged || !step.declared) continue;
-    const auto& resource = declaration.resources[*step.declared];
-    const auto [it, fresh] = rules.try_emplace(step.type);
-    if (fresh) {
-      const auto served = s_.registry.type(step.type);
-      auto parsed = served ? property_rules(served.type->schema) : Result<PropertyRule>(Error{});
-      if (parsed) it->second = std::move(*parsed);
-    }
-    const auto patch = Json::parse(step.patch);
-    const bool whole = step.action == StepAction::kCreate || step.action == StepAction::kReplace;
-    for (const auto& pointer : write_only_in(it->second, Json::parse(resource.properties))) {
-      if (std::ranges::find(resource.holes, pointer, &Hole::pointer) != resource.holes.end()) continue;
-      const bool sent = whole || std::ranges::any_of(patch, [&](const Json& change) {
-                          return within(pointer, change.at("path").get_ref<const std::string&>());
-                        });
-      if (sent) waiting.insert(step.name);
-    }
-  }
-  return waiting;
-}
-
-/// What is put back may need what has drifted, too, and is declared to be left like that.
-void Commands::leave_others(Draft& draft) {
-  for (auto& step : draft.plan.steps) {
-    const auto& resource = draft.stacks.front().resources[*step.declared];
-    if (step.action != StepAction::kUpdate || resource.on_drift == OnDrift::kRevert) continue;
-    step.action = StepAction::kUnchanged;
-    step.patch = "[]";
-    step.claim.clear();
-  }
-}
-
-/// Plans what can be put back: what is a mistake by now, and what needs that, is left out of the declaration. False:
-/// nothing is left.
-bool Commands::plan_put_back(Draft& draft) {
-  const auto& stack = draft.stacks.front().stack;
-  auto& resources = draft.stacks.front().resources;
-  for (;;) {
-    const auto is_gone = [&](const std::string& name) {
-      return std::ranges::find(resources, name, &DeclaredResource::name) == resources.end();
-    };
-    std::erase_if(draft.only, is_gone);
-    std::erase_if(draft.excluded, is_gone);
-    if (draft.only.empty()) return false;
-    plan(draft);
-    if (draft.mistakes.empty()) {
-      leave_others(draft);
-      return true;
-    }
-    std::set<std::string> mistaken;
-    for (const auto& mistake : draft.mistakes) {
-      s_.log.warn("stack={} cannot be put back: {}: {}", stack, mistake.resource, mistake.message);
-      mistaken.insert(mistake.resource);
-    }
-    const auto goes = [&](const DeclaredResource& resource) {
-      const auto is_mistaken = [&](const std::string& name) { return mistaken.contains(name); };
-      if (!is_mistaken(resource.name) && std::ranges::none_of(resource.needs(), is_mistaken)) return false;
-      mistaken.insert(resource.name);
-      return true;
-    };
-    const auto count = resources.size();
-    while (std::erase_if(resources, goes) > 0) {
-    }
-    if (resources.size() == count) return false;
-  }
-}
-
-/// False: it cannot be planned yet.
-bool Commands::put_back(const std::string& stack, const std::set<std::string>& names) {
-  if (queued_.size() >= kMaxQueued) return false;
-  Declaration declaration;
-  declaration.stack = stack;
-  must(s_.store.of_stack(stack, {}, [&](const ManagedView& row) {
-    auto resource = declared_resource_from_json(Json::parse(row.declared, nullptr, false));
-    if (resource) declaration.resources.push_back(std::move(*resource));
-  }));
-  const auto served = [&](const DeclaredResource& resource) {
-    return s_.registry.latest_manifest(namespace_of(resource.type)).second != nullptr;
-  };
-  if (!std::ranges::all_of(declaration.resources, served)) return false;
-  Draft draft;  // nobody else's: those that users have are left alone
-  draft.stacks.push_back(std::move(declaration));
-  draft.mode = ApplyMode::kPatch;
-  draft.only = names;
-  draft.of_claims = true;
-  if (!plan_put_back(draft)) return true;
-  if (auto waiting = waits_for_values(draft.plan, draft.stacks.front()); !waiting.empty()) {
-    for (const auto& name : waiting) {
-      s_.log.warn("stack={} {} cannot be put back: it has a write-only value, which only the next apply knows", stack,
-                  name);
-    }
-    draft.excluded = std::move(waiting);
-    if (!plan_put_back(draft)) return true;
-  }
-  const auto excluded = draft.excluded.size();
-  for (const auto& step : draft.plan.steps) {
-    const auto on_drift = draft.stacks.front().resources[*step.declared].on_drift;
-    const bool unasked = step.action == StepAction::kCreate && on_drift != OnDrift::kRevert;
-    if (step.action != StepAction::kReplace && !unasked) continue;  // nobody has asked for the end of what is there
-    s_.log.warn("stack={} {} is not put back: {}; `muster apply` makes it anew", stack, step.name, step.reason);
-    draft.excluded.insert(step.name);
-  }
-  if (draft.excluded.size() > excluded && !plan_put_back(draft)) return true;
-  if (!draft.plan.empty()) {
-    auto command = CommandPlan::of(draft.plan, [&](const PlanStep& step) -> const DeclaredResource& {
-      return draft.stacks.front().resources[*step.declared];
-    });
-    enqueue("drift", {stack}, std::move(command));
-  }
-  return true;
-}
-
 TimePoint Commands::next_due() const {
   auto due = late_looks_.next_due();
   for (const auto& [owner, execution] : running_) due = std::min(due, execution->next_due());
+  if (!to_put_back_.empty()) due = std::min(due, put_back_at_);
+  for (const auto& [stack, later] : put_back_later_) {
+    if (!later.names.empty()) due = std::min(due, later.at);
+  }
   return due;
 }
 
@@ -515,7 +386,7 @@ const CommandRow* Commands::queued(const CommandId& id) const {
   return it == queued_.end() ? nullptr : &it->row;
 }
 
-Verdict Commands::evidence(const JobReply& reply, std::string_view ns, Effects& effects) {
+Verdict Commands::evidence(const JobReply& reply, std::string_view ns, TimePoint now, Effects& effects) {
   const auto operation = must(s_.store.operation_of(reply.job));
   if (!operation || namespace_of(operation->type) != ns) return Verdict::kRefused;
   const auto* result = std::get_if<JobResult>(&reply.body);
@@ -528,7 +399,7 @@ Verdict Commands::evidence(const JobReply& reply, std::string_view ns, Effects& 
       if (execution->row().id != operation->command) continue;
       if (s_.dispatcher.supersede(reply.job, *result, effects)) return Verdict::kCommitted;
       if (execution->hint(operation->step, *done) || !succeeded) break;
-      if (late_looks_.add(ns, operation->target, operation->type)) {
+      if (look_late_at(*operation, ns, now)) {
         s_.log.warn("command={} step={} goes on, and has made another object as well: native_id={}",
                     operation->command.value, operation->name, done->native_id);
       }
@@ -544,12 +415,25 @@ Verdict Commands::evidence(const JobReply& reply, std::string_view ns, Effects& 
   if (known && !operation->creates) return Verdict::kCommitted;  // what it replaced has another id
   // The step ended without knowing, or a second object was made for one key: a look at the target tells what there is
   // now, and the inventory has it then.
-  if (late_looks_.add(ns, operation->target, operation->type)) {
+  if (look_late_at(*operation, ns, now)) {
     s_.log.warn("command={} step={} had ended as {}{}, and was applied after all: native_id={}",
                 operation->command.value, operation->name, operation->state,
                 known ? " with " + operation->native_id : "", done->native_id);
   }
   return Verdict::kSuperseded;
+}
+
+/// For as long what is made or changed now need not show.
+Millis Commands::settle_of(const std::string& type) {
+  const auto served = s_.registry.type(type);
+  return served ? served.type->settle : Millis{0};
+}
+
+bool Commands::look_late_at(const OperationRow& operation, std::string_view ns, TimePoint now) {
+  if (const auto settle = settle_of(operation.type); settle > Millis{0}) {
+    late_looks_.add_at(now + settle, ns, operation.target, operation.type);
+  }
+  return late_looks_.add(ns, operation.target, operation.type);
 }
 
 void Commands::look_late(TimePoint now) {

@@ -102,7 +102,7 @@ class Commands {
 
   /// The result of a change whose attempt nobody waits for any more.
   /// `ns`   whose subject it came on: it speaks for that namespace only
-  Verdict evidence(const JobReply& reply, std::string_view ns, Effects& effects);
+  Verdict evidence(const JobReply& reply, std::string_view ns, TimePoint now, Effects& effects);
   /// Whether a run is to be begun because of one.
   [[nodiscard]] bool wants_a_look() const { return late_looks_.next_due() != TimePoint::max(); }
 
@@ -134,12 +134,16 @@ class Commands {
   void add_overtaken(const CommandPlan& plan, std::vector<std::string>& said) const;
   void add_reordered(const CommandPlan& plan, std::vector<std::string>& said) const;
   void drop_targets(std::vector<std::string> names);
+  [[nodiscard]] Millis settle_of(const std::string& type);
+  /// Whether it is told, too.
+  bool look_late_at(const OperationRow& operation, std::string_view ns, TimePoint now);
   void look_late(TimePoint now);
   void revert(TimePoint now);
   std::set<std::string> waits_for_values(const Plan& plan, const Declaration& declaration);
   static void leave_others(Draft& draft);
   [[nodiscard]] bool plan_put_back(Draft& draft);
   [[nodiscard]] bool put_back(const std::string& stack, const std::set<std::string>& names);
+  void put_back_later(const Execution& ended, TimePoint now);
   CommandId new_id();
   CommandId enqueue(const char* kind, std::vector<std::string> stacks, CommandPlan plan);
 
@@ -150,9 +154,17 @@ class Commands {
   std::size_t draft_bytes_ = 0;
   InventoryView::Agreements agreements_;
   std::map<std::uint64_t, std::unique_ptr<Execution>> running_;  // by owner
+  static constexpr std::size_t kMaxQueued = 256;
   std::deque<Queued> queued_;
   std::map<std::string, std::set<std::string>> to_put_back_;  // names, by stack
   TimePoint put_back_at_{};                                   // not before
+  /// What could not be put back, of a stack.
+  struct PutBackLater {
+    std::set<std::string> names;
+    TimePoint at{};
+    Millis pause{0};  // that it waited for
+  };
+  std::map<std::string, PutBackLater> put_back_later_;
   LateLooks late_looks_;
   CommandId newest_;
   static constexpr std::uint64_t kFirstOwner = 1ULL << 32;  // runs have the numbers below

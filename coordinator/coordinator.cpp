@@ -485,7 +485,7 @@ Verdict Coordinator::late_result(JobReply reply, std::string_view ns, std::strin
     if (!decoded) return Verdict::kLater;
     reply = std::move(*decoded);
   }
-  return core_->commands.evidence(reply, ns, effects_);
+  return core_->commands.evidence(reply, ns, now, effects_);
 }
 
 void Coordinator::on_result(const Message& message, TimePoint now) {

@@ -63,6 +63,8 @@ class Execution {
 
   /// Targets and types of which something may have been made that is not in the inventory.
   [[nodiscard]] const std::set<std::pair<std::string, std::string>>& unsure() const { return unsure_; }
+  /// Names of what may succeed when it is tried again later, and of what waited for that. Not kept across a restart.
+  [[nodiscard]] std::set<std::string> to_try_again() const;
   [[nodiscard]] bool finished() const { return finished_; }
   [[nodiscard]] TimePoint next_due() const;
   [[nodiscard]] const CommandRow& row() const { return row_; }
@@ -231,7 +233,8 @@ class Execution {
   std::vector<std::size_t> deletions_;                      // ready but for what is no deletion
   std::size_t others_left_ = 0;                             // steps that are no deletions and have not ended
   bool others_failed_ = false;
-  std::size_t left_ = 0;  // steps that have not ended
+  std::size_t left_ = 0;           // steps that have not ended
+  std::set<std::size_t> passing_;  // steps that failed of what may pass
   std::set<std::pair<std::string, std::string>> unsure_;
   std::map<std::size_t, std::unique_ptr<Work>> running_;
   std::set<std::size_t> made_first_;  // of these: which wait for others to end

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "coordinator/run_scope.h"
@@ -28,6 +29,9 @@ class LateLooks {
 
   /// Whether it is told, too; of a namespace so many are.
   bool add(std::string_view ns, const std::string& target, const std::string& type);
+  /// A look that is of use only then: what may have been made or changed just now need not show before. Where another
+  /// waits, that one comes first, and this one after it.
+  void add_at(TimePoint at, std::string_view ns, const std::string& target, const std::string& type);
 
   /// Of one namespace.
   struct Due {
@@ -40,12 +44,19 @@ class LateLooks {
   [[nodiscard]] TimePoint next_due() const;
 
  private:
+  /// When a target is looked at for a type, and the last time that somebody wants it looked at.
+  struct Wait {
+    TimePoint next, last;
+  };
   struct Named {
-    TimePoint not_before;
-    std::map<std::string, std::set<std::string>> targets{};  // by type
+    TimePoint not_before{};
+    std::map<std::string, std::set<std::string>> targets{};         // at once, by type
+    std::map<std::pair<std::string, std::string>, Wait> waiting{};  // by type and target
     std::size_t told = 0;
     std::uint64_t left_out = 0;
   };
+
+  static void take_up(Named& named, TimePoint now);
 
   std::map<std::string, Named, std::less<>> named_;  // by namespace
   std::uint64_t& left_out_;

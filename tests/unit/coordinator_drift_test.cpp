@@ -1,28 +1,12 @@
-// What is told of drift, and what is put back: whoever has seen it, a run or a command.
+// What is told of drift: whoever has seen it, a run or a command.
 #include <algorithm>
 
-#include "support/commands_fixture.h"
+#include "support/drift_fixture.h"
 
 using namespace muster;
 using namespace muster::test;
 using Json = nlohmann::json;
 using Catch::Contains;
-
-namespace {
-
-struct DriftFixture : CommandsFixture {
-  std::size_t drifted() { return api("resources", {{"drifted", true}})["items"].size(); }
-  static Json reverting(Json resource) {
-    resource["on_drift"] = "revert";
-    return resource;
-  }
-  bool told(const std::string& type) {
-    const auto all = events();
-    return std::ranges::any_of(all, [&](const Json& event) { return event["type"] == "muster." + type; });
-  }
-};
-
-}  // namespace
 
 TEST_CASE_METHOD(DriftFixture, "drift that is gone again is no drift") {
   start_discovered();
@@ -315,40 +299,6 @@ TEST_CASE_METHOD(DriftFixture, "what has come back is not made a second time") {
   CHECK(result_of(end_of(second), "a") == "blocked CONFLICT");
 }
 
-TEST_CASE_METHOD(DriftFixture, "what is put back in many stacks at a time takes no draft of a user away") {
-  start_discovered();
-  constexpr int kStacks = 20;  // more than there may be drafts
-  const auto name = [](int i) { return "box-" + std::to_string(i); };
-  auto stacks = Json::array();
-  for (int i = 0; i < kStacks; ++i) {
-    stacks.push_back(
-        {{"stack", "stack-" + std::to_string(i)}, {"resources", {reverting(box(name(i), {{"size", 3}}))}}});
-  }
-  REQUIRE(apply({{"stacks", stacks}})["state"] == "complete");
-  const auto draft = plan(stack({box("a")}))["draft"];
-  advance(Millis(1000));  // it is the oldest
-  for (int i = 0; i < kStacks; ++i) edit(name(i), "size", 9);
-  discover();
-  advance(Millis(5000));
-  for (int i = 0; i < kStacks; ++i) CHECK(thing(name(i))["size"] == 3);
-  CHECK(apply({{"draft", draft}})["state"] == "complete");
-}
-
-TEST_CASE_METHOD(DriftFixture, "what is put back takes no draft away where users have as many as there may be") {
-  start_discovered();
-  REQUIRE(apply(stack({reverting(box("a", {{"size", 3}}))}))["state"] == "complete");
-  std::vector<std::string> drafts;
-  for (int i = 0; i < 16; ++i) {
-    drafts.push_back(plan({{"stacks", {{{"stack", "other"}, {"resources", {box("b")}}}}}})["draft"]);
-    advance(Millis(10));
-  }
-  edit("a", "size", 9);
-  discover();
-  advance(Millis(5000));
-  CHECK(thing("a")["size"] == 3);
-  for (const auto& draft : drafts) CHECK_FALSE(plan({{"draft", draft}}).contains("error"));
-}
-
 TEST_CASE_METHOD(DriftFixture, "of drift that is too large for an event only that it is there is told") {
   start_discovered();
   apply(stack({box("a", {{"link", "x"}})}));
@@ -424,19 +374,6 @@ TEST_CASE_METHOD(DriftFixture, "what has a secret is put back with its reference
   CHECK(plan(stack({resource}))["nothing"] == true);
 }
 
-TEST_CASE_METHOD(DriftFixture, "what does not become as declared is marked, and not put back over and over") {
-  start_discovered();
-  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
-    static_cast<void>(system.change(job));
-    edit("a", "size", 1);
-    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, {}, Millis(0)});
-  };
-  CHECK(result_of(apply(stack({reverting(box("a", {{"size", 2}}))})), "a") == "failed NOT_STABILIZED");
-  CHECK(row("NS::Box", "made-1").drifted);
-  advance(Millis(60'000));
-  CHECK(api("commands")["items"].size() == 1);
-}
-
 TEST_CASE_METHOD(DriftFixture, "what is managed keeps its place when its new name is one that filters leave out") {
   system.list_properties = GENERATE(false, true);
   start_discovered();
@@ -508,65 +445,6 @@ TEST_CASE_METHOD(DriftFixture, "what was made again by hand is told, also where 
   CHECK(is.managed);
   discover();
   CHECK(events("resource.changed").empty());
-}
-
-TEST_CASE_METHOD(DriftFixture, "what has no target any more does not keep the rest of its stack from being put back") {
-  add_target("u");
-  start_discovered();
-  auto elsewhere = box("b");
-  elsewhere["target"] = "u";
-  REQUIRE(apply(stack({reverting(box("a", {{"size", 3}})), elsewhere}))["state"] == "complete");
-  crash();
-  config.targets.pop_back();
-  start();
-  finish_runs();
-  edit("a", "size", 9);
-  discover();
-  advance(Millis(3000));
-  CHECK(thing("a")["size"] == 3);
-}
-
-TEST_CASE_METHOD(DriftFixture, "what stands twice in a stack does not keep the rest of it from being put back") {
-  start_discovered();
-  REQUIRE(apply(stack({box("b"), reverting(box("a", {{"size", 3}}))}))["state"] == "complete");
-  auto other = box("b");
-  other["type"] = "NS::Item";
-  REQUIRE(apply(stack({other, reverting(box("a", {{"size", 3}}))}, "patch"))["state"] == "complete");
-  edit("a", "size", 9);
-  discover();
-  advance(Millis(3000));
-  CHECK(thing("a")["size"] == 3);
-}
-
-TEST_CASE_METHOD(DriftFixture, "what is put back makes nothing anew that nobody asked to have back") {
-  start_discovered();
-  auto reverts = reverting(linked("a", "b"));
-  reverts["properties"]["size"] = 3;
-  REQUIRE(apply(stack({reverts, box("b"), reverting(box("c", {{"size", 3}}))}))["state"] == "complete");
-  for (const auto* name : {"a", "c"}) edit(name, "size", 9);
-  system.remove("NS::Box", thing("b")["id"]);
-  discover();
-  advance(Millis(2000));
-  CHECK(thing("b").is_null());
-  CHECK(thing("c")["size"] == 3);
-}
-
-TEST_CASE_METHOD(DriftFixture, "what is to be put back waits for a worker of its type") {
-  start_discovered();
-  REQUIRE(apply(stack({reverting(box("a", {{"size", 3}}))}))["state"] == "complete");
-  worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
-    return JobResult(Error{Errc::kInvalidRequest, "not now", {}, 0});
-  };
-  edit("a", "size", 9);
-  discover();
-  advance(Millis(3000));
-  REQUIRE(thing("a")["size"] == 9);
-  remove_worker("w1");
-  restart();
-  advance(Millis(5000));
-  add_worker("w2");
-  advance(Millis(5000));
-  CHECK(thing("a")["size"] == 3);
 }
 
 TEST_CASE_METHOD(DriftFixture,

@@ -1,4 +1,5 @@
 // Results of changes that had ended, many of them: what each costs, what is looked at again, and what is told of it.
+#include "coordinator/late_looks.h"
 #include "support/commands_fixture.h"
 #include "support/failing_store.h"
 
@@ -116,4 +117,27 @@ TEST_CASE_METHOD(CommandsFixture, "a late success with another id is looked at w
   tell("twin");
   CHECK(worker().acks.back().verdict == Verdict::kSuperseded);
   CHECK(state_of("NS::Box", "twin") == "present");
+}
+
+TEST_CASE("a look that waits keeps others waiting no longer, and comes again for those that came after it") {
+  std::uint64_t left_out = 0;
+  LateLooks looks(left_out);
+  FakeClock clock;
+  const auto now = clock.now();
+  looks.add_at(now + Millis(30'000), "NS", "lab", "NS::Box");
+  looks.add_at(now + Millis(45'000), "NS", "lab", "NS::Box");
+  looks.add("NS", "lab", "NS::Item");
+  CHECK(looks.next_due() <= now);
+  REQUIRE(looks.take(now).size() == 1);
+  for (const auto at : {30'000, 45'000}) {
+    CHECK(looks.next_due() == now + Millis(at));
+    CHECK(looks.take(now + Millis(at - 1)).empty());
+    const auto due = looks.take(now + Millis(at));
+    REQUIRE(due.size() == 1);
+    REQUIRE(due[0].parts.size() == 1);
+    CHECK(due[0].parts[0].types == Strings{"NS::Box"});
+    CHECK(due[0].parts[0].targets == Strings{"lab"});
+  }
+  CHECK(looks.next_due() == TimePoint::max());
+  CHECK(looks.take(now + Millis(60'000)).empty());
 }

@@ -290,6 +290,31 @@ TEST_CASE_METHOD(SettleTimeFixture, "what was told as made, and is not there, is
   CHECK(state_of("NS::Box", "made-1") == "absent");
 }
 
+TEST_CASE_METHOD(SettleTimeFixture, "what may have been made is looked for again when it shows") {
+  begin_discovered();
+  shows_at = clock.now() + kSettle / 2;
+  tell_by_status();
+  const auto told = worker().on_job;
+  worker().on_job = [told](const Job& job) {
+    return std::holds_alternative<StatusJob>(job.operation) ? Behaviour(FakeWorker::Hold{}) : told(job);
+  };
+  const auto id = begin(stack({box("a")}));
+  wait_until([&] { return !worker().asked<StatusJob>().empty(); });
+  api("cancel", {{"command", id}, {"force", true}});
+  SECTION("when its command ends") {}
+  SECTION("and when it is told of later, too") {
+    advance(kSoon);
+    const auto create = worker().asked<CreateJob>().front();
+    worker().send_late(create, MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, "{}", {}});
+    advance(kSoon);
+    CHECK(worker().acks.back().verdict == Verdict::kSuperseded);
+  }
+  CHECK(result_of(end_of(id), "a") == "cancelled CANCELLED");
+  CHECK(state_of("NS::Box", "made-1") == "absent");
+  advance(kSettle + Millis(10'000));
+  CHECK(state_of("NS::Box", "made-1") == "present");
+}
+
 TEST_CASE_METHOD(SettleTimeFixture, "what waits for something to show tells of it, and ends within its hour") {
   for (auto& type : manifest.types) type.settle = Millis(7'200'000);
   begin_discovered();
