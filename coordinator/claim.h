@@ -18,6 +18,8 @@ JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
 
 /// Ends the name that a stack has for what was replaced, until that is deleted: none that could be declared.
 inline constexpr std::string_view kReplaced = " (replaced)";
+/// Ends the name of what something was declared in, once the stack has let go of that: none that could be declared.
+inline constexpr std::string_view kForgotten = " (forgotten)";
 /// The name that others refer to it by.
 inline std::string declared_name(std::string_view name) {
   if (name.ends_with(kReplaced)) name.remove_suffix(kReplaced.size());

@@ -33,6 +33,20 @@ Error unknown(const ForgetRequest& request, std::set<std::string> missing) {
           0};
 }
 
+/// What stays declared in it lies in something that the name does not stand for any more, whoever has it next: its
+/// claim says so until it is applied again.
+void note_left_inside(RowId row, const std::string& stack, Store& store) {
+  for (const auto below : must(store.descendants(row))) {
+    const auto record = must(store.one(below));
+    const auto claim = record && record->parent == row ? must(store.claim(below)) : std::nullopt;
+    if (!claim || claim->stack != stack) continue;
+    auto declared = claimed(claim->declared);
+    if (!declared || declared->parent.empty()) continue;
+    declared->parent += kForgotten;
+    must(store.manage(below, {claim->stack, claim->name, declared_text(*declared)}));
+  }
+}
+
 }  // namespace
 
 Result<std::vector<Forgotten>> Commands::forget(const ForgetRequest& request) {
@@ -64,6 +78,7 @@ Result<std::vector<Forgotten>> Commands::forget(const ForgetRequest& request) {
                        .text("name", declared_name(each.name))
                        .take());
   }
+  for (const auto& each : found) note_left_inside(each.row, request.stack, s_.store);
   return found;
 }
 

@@ -6,6 +6,7 @@
 using namespace muster;
 using Catch::Contains;
 using test::CommandsFixture;
+using test::FakeWorker;
 using Json = nlohmann::json;
 
 namespace {
@@ -122,6 +123,32 @@ TEST_CASE_METHOD(ForgetFixture, "what lies on a target that is gone can be forgo
   CHECK(events("resource.forgotten").size() == 1);
   CHECK(api("resources", {{"managed", true}})["items"].size() == 1);
   CHECK(plan(stack({box("a")}))["nothing"] == true);
+}
+
+TEST_CASE_METHOD(ForgetFixture, "what lies in something forgotten moves to what is made in its place, however late") {
+  manifest.types[1].parent = "NS::Box";
+  start_discovered();
+  auto inner = box("inner");
+  inner["type"] = "NS::Item";
+  inner["parent"] = "outer";
+  REQUIRE(apply(stack({box("outer"), inner}))["state"] == "complete");
+  advance(Millis(500));
+  const auto both = stack({box("outer", {{"name", "another"}}), inner});
+  REQUIRE(forget({{"names", {"outer"}}})["count"] == 1);
+  worker().on_job = [](const Job& job) {
+    if (!is_mutation(job.operation) || job.type == "NS::Box") return FakeWorker::Behaviour();
+    return FakeWorker::Behaviour(JobResult(Error{Errc::kInvalidRequest, "not today", {}, 0}));
+  };
+  const auto failed = apply(both);
+  CHECK(result_of(failed, "outer") == "done");
+  CHECK(result_of(failed, "inner") == "failed INVALID_REQUEST");
+  worker().on_job = {};
+  const auto planned = plan(both);
+  INFO(planned.dump());
+  CHECK(planned["nothing"] == false);
+  REQUIRE(apply(both)["state"] == "complete");
+  CHECK(row("NS::Item", system.things["NS::Item"].at(0).id).parent == row("NS::Box", "made-3").row);
+  CHECK(plan(both)["nothing"] == true);
 }
 
 TEST_CASE_METHOD(ForgetFixture, "what cannot be forgotten is refused whole, and says why") {
