@@ -157,6 +157,12 @@ void Run::take_inspection(TargetRun& target, JobResult result) {
       skip_target(target, code, "cannot inspect the target, and its filters are not known yet: " + message);
       return;
     }
+    if (!target.target.system.empty()) {  // what another has, or has not, says nothing of what is known
+      target.unanswered = true;
+      skip_target(target, code,
+                  "cannot inspect the target, and so not tell whether it is the system that it was: " + message);
+      return;
+    }
     problem(target, {}, code, "cannot inspect the target; the filters of the last inspection hold: " + message);
   }
   if (!compile_queries(target)) return;

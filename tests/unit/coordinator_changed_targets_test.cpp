@@ -43,6 +43,27 @@ TEST_CASE_METHOD(IdentityFixture, "another system behind the target: nothing van
   CHECK(events("target.").empty());  // it was the one that it is
 }
 
+TEST_CASE_METHOD(IdentityFixture, "a target that cannot say which system it is by now is not judged by what it shows") {
+  start_discovered();
+  events();
+  system.inspection.system = "system-2";
+  system.things.clear();
+  system.add("NS::Box", {.id = "theirs"});
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<InspectJob>(job.operation)) return {};
+    return JobResult(Error{Errc::kAccessDenied, "not yet", {}, 0});
+  };
+  const auto report = discover();
+  CHECK(report["state"] == "partial");
+  CHECK(report["problems"][0]["code"] == "ACCESS_DENIED");
+  CHECK_THAT(report["problems"][0]["message"].get<std::string>(), Contains("whether it is the system that it was"));
+  CHECK(state_of("NS::Box", "a") == "stale");
+  CHECK(state_of("NS::Box", "theirs") == "absent");
+  CHECK(resource_events().empty());
+  workers[0]->on_job = {};
+  CHECK(discover()["problems"][0]["code"] == "TARGET_CHANGED");
+}
+
 TEST_CASE_METHOD(IdentityFixture, "a target whose plugin does not say which system it is stays the one that it was") {
   start_discovered();
   system.inspection.system.clear();

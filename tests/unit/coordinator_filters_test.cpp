@@ -289,6 +289,7 @@ TEST_CASE_METHOD(IdentityFixture, "an object whose change makes a filter exclude
 
 TEST_CASE_METHOD(IdentityFixture, "when the filters cannot be asked for, the last ones hold and the run says so") {
   system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  system.inspection.system.clear();  // a plugin that does not say which it is
   start_discovered();
   events();
   workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
