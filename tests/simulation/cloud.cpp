@@ -251,6 +251,8 @@ void Cloud::swap(std::size_t acts) {
     auto &one_thing = types_[type][a], &other = types_[type][b];
     if (one_thing.parent != other.parent || one_thing.has_moved || other.has_moved) {
       one_thing.has_moved = other.has_moved = true;
+      // Who has listed one in its place, and reads the other under its id, believes that to lie there.
+      for (const auto& place : {one_thing.parent, other.parent}) left_[{type, place}].insert({a, b});
     }
     one_thing.has_swapped = other.has_swapped = true;
     std::swap(one_thing, other);

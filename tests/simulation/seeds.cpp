@@ -136,6 +136,10 @@ const std::vector<Regression>& regressions() {
         {"what outlives its parent is told as gone with it by a run over other types", 653619, {"forgets", "lag"}});
     all.push_back({"what is to lie in a thing that its stack has let go of stays where it is", 421, {}});
     all.push_back({"what lies in a thing is told as gone twice: by a run, and by who empties the thing", 6855, {}});
+    all.push_back({"what may have been made is not looked for once it shows", 4097017722000764, {}});
+    all.push_back({"what could not follow what its stack had let go of is told as lying in what was made in its place",
+                   3733651135001412,
+                   {}});
     return all;
   }();
   return kAll;
