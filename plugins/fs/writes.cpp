@@ -9,6 +9,7 @@ namespace muster::fs {
 namespace {
 
 constexpr std::uint32_t kDirectoryMode = 0755, kFileMode = 0644;
+constexpr const char* kNeverAbsent = "cannot be absent";  // it would be missed in what is there, for ever
 
 /// What a declaration says.
 struct Wanted {
@@ -49,7 +50,10 @@ Result<Wanted> wanted_of(Kind kind, const Json& properties, ReadOnly read_only) 
     const auto& key = entry.key();
     const auto& value = entry.value();
     const auto wrong = [&](const std::string& what) { return invalid_request("properties." + key + ": " + what); };
-    if (value.is_null()) continue;
+    if (value.is_null()) {
+      if (key == "uid" || key == "gid") return wrong(kNeverAbsent);
+      continue;
+    }
     if (is_read_only(kind, key)) {
       if (read_only == ReadOnly::kRefused) return wrong("is read-only");
     } else if (key == "path") {
@@ -81,6 +85,24 @@ Result<Wanted> wanted_of(Kind kind, const Json& properties, ReadOnly read_only) 
   if (wanted.path.empty()) return invalid_request("properties.path: is missing");
   if (kind == Kind::kSymlink && !wanted.target) return invalid_request("properties.target: is missing");
   return wanted;
+}
+
+/// The mode of an object of which none is wanted.
+void set_default_mode(Kind kind, Attributes& attributes) {
+  if (attributes.mode || kind == Kind::kSymlink) return;
+  attributes.mode = kind == Kind::kDirectory ? kDirectoryMode : kFileMode;
+}
+
+/// Of an update: `desired` is whole, so what `prior` has and it has not is declared as absent.
+Result<void> put_absent(Kind kind, const Json& prior, const Json& desired, Wanted& wanted) {
+  const auto absent = [&](const char* key) {
+    return !prior.value(key, Json()).is_null() && desired.value(key, Json()).is_null();
+  };
+  for (const std::string key : {"uid", "gid"}) {
+    if (absent(key.c_str())) return invalid_request("properties." + key + ": " + kNeverAbsent);
+  }
+  if (absent("mode")) set_default_mode(kind, wanted.attributes);
+  return {};
 }
 
 bool has_attributes(const Status& status, const Attributes& wanted) {
@@ -130,8 +152,7 @@ Result<Mutation> create(Kind kind, Sweeper& sweeper, const CreateRequest& reques
   auto wanted = wanted_of(kind, request.properties, ReadOnly::kRefused);
   if (!wanted) return wanted.error();
   const auto declared = wanted->attributes;
-  if (kind == Kind::kDirectory && !wanted->attributes.mode) wanted->attributes.mode = kDirectoryMode;
-  if (kind == Kind::kFile && !wanted->attributes.mode) wanted->attributes.mode = kFileMode;
+  set_default_mode(kind, wanted->attributes);
   if (kind == Kind::kFile && !wanted->content) wanted->content = "";
 
   auto view = View::open(request.target, context.stop_token());
@@ -158,6 +179,7 @@ Result<Mutation> update(Kind kind, Sweeper& sweeper, const UpdateRequest& reques
   auto wanted = wanted_of(kind, request.desired, ReadOnly::kIgnored);
   if (!wanted) return wanted.error();
   if (wanted->path != id) return invalid_request("properties.path: is set by create only");
+  if (auto put = put_absent(kind, request.prior, request.desired, *wanted); !put) return put.error();
 
   auto view = View::open(request.target, context.stop_token());
   if (!view) return unseen(view.error());

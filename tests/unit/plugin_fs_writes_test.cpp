@@ -295,6 +295,30 @@ TEST_CASE("an update changes what is declared, and no more") {
   CHECK(fs.entries() == std::set<std::string>{"d", "f", "l"});
 }
 
+TEST_CASE("what is declared as absent is as it would be of a new object, or refused") {
+  const Fs fs;
+  for (const auto& [type, name, usual] : {std::tuple(kFile, "f", 0644U), std::tuple(kDirectory, "d", 0755U)}) {
+    const auto path = fs / name;
+    const auto made = done(fs.create(type, {{"path", path}, {"mode", nullptr}}));
+    CHECK(mode(path) == usual);
+    REQUIRE(chmod(path.c_str(), 0700) == 0);
+    const auto there = std::get<Item>(fs.read(type, path));
+    auto desired = Json::parse(there.properties);
+    desired.erase("mode");  // as a coordinator puts a null over what is there
+    const auto changed = done(fs.run(type, UpdateJob{"u", path, there.properties, {desired.dump(), {}}, "[]", {}}));
+    CHECK(mode(path) == usual);
+    CHECK(changed.uid == made.uid);
+    for (const char* owner : {"uid", "gid"}) {
+      desired = Json::parse(there.properties);
+      desired.erase(owner);  // there is none, so it would be missed for ever
+      CHECK(code(fs.run(type, UpdateJob{"u", path, there.properties, {desired.dump(), {}}, "[]", {}})) ==
+            Errc::kInvalidRequest);
+      CHECK(code(fs.create(type, {{"path", fs / "other"}, {owner, nullptr}})) == Errc::kInvalidRequest);
+    }
+  }
+  CHECK(fs.entries() == std::set<std::string>{"d", "f"});
+}
+
 TEST_CASE("a precondition protects what somebody else changed") {
   const Fs fs;
   const auto made = done(fs.create(kFile, {{"path", fs / "f"}, {"content", "old"}}));
