@@ -23,6 +23,10 @@ const Json* by_name(const Json& objects, const Json& wanted) {
   return found == objects.end() ? nullptr : &*found;
 }
 
+bool is_generated(const Json& column) {
+  return text_of(column, "default").starts_with("generated always as (");
+}
+
 /// The server says of each type whether it is one, before any statement is made of it.
 Result<void> check_types(Session& session, const Json& columns) {
   Json types = Json::array();
@@ -85,17 +89,25 @@ class Alteration {
     });
   }
 
+  /// Generated columns stand in the way of what they are computed of: they go, and lose their expression, before it
+  /// does, and are added behind it.
   void columns(const Json& before, const Json& wanted) {
-    for (const auto& column : before) {
-      if (by_name(wanted, column) == nullptr) {
-        alter("DROP COLUMN " + session_.identifier(text_of(column, "name")));
+    for (const bool generated : {true, false}) {
+      for (const auto& column : before) {
+        if (is_generated(column) == generated && by_name(wanted, column) == nullptr) {
+          alter("DROP COLUMN " + session_.identifier(text_of(column, "name")));
+        }
+      }
+      for (const auto& column : wanted) {
+        const auto* there = by_name(before, column);
+        if (there != nullptr && is_generated(*there) == generated) alter_column(*there, column);
       }
     }
-    for (const auto& column : wanted) {
-      if (const auto* there = by_name(before, column)) {
-        alter_column(*there, column);
-      } else {
-        alter("ADD COLUMN " + definition(column));
+    for (const bool generated : {false, true}) {
+      for (const auto& column : wanted) {
+        if (is_generated(column) == generated && by_name(before, column) == nullptr) {
+          alter("ADD COLUMN " + definition(column));
+        }
       }
     }
   }

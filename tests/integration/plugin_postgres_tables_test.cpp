@@ -107,6 +107,29 @@ TEST_CASE("tables: changed in place") {
   pg.remove(kRole, "owner_4");
 }
 
+TEST_CASE("tables: columns that others are generated from change along with these, in whatever order") {
+  const Pg pg;
+  const Own own("generated");
+  const Json key = column("key", "integer"), plain = column("g", "integer"), wide = column("a", "bigint");
+  const Json a = column("a", "integer"), b = column("b", "integer");
+  Json sum = plain, wide_sum = column("h", "bigint"), lost = plain;
+  sum["default"] = "generated always as ((a + b)) stored";
+  wide_sum["default"] = sum["default"];
+  lost["default"] = nullptr;
+  int count = 0;
+  const auto changes = [&](const std::vector<Json>& from, const std::vector<Json>& to) {
+    const auto id = pg.create(kTable, own.table("t" + std::to_string(++count), from));
+    pg.update(kTable, id, {{"columns", to}});
+  };
+  changes({key, a, b, sum}, {key});                // both go
+  changes({key, a, b, sum}, {key, lost});          // what it was computed of goes, what it holds stays
+  changes({key, a, b, sum}, {wide, b, lost});      // or has another type
+  changes({key, a, b, sum}, {wide, b, key});       // or stays alone
+  changes({key}, {sum, a, b, key});                // both come
+  changes({key, a, b}, {wide_sum, wide, b});       // what it is computed of gets another type before
+  changes({key, a, b, sum}, {wide_sum, wide, b});  // one comes for another
+}
+
 TEST_CASE("tables: what is not declared of a column stays when its type changes") {
   const Pg pg;
   const Own own("collated");
