@@ -42,6 +42,7 @@ constexpr std::string_view kBytes = "SQL_ASCII";
 constexpr std::string_view kUniqueViolation = "23505";
 constexpr std::string_view kDependents = "2BP01";
 constexpr std::string_view kInUse = "55006";
+constexpr char kNoDatabase[] = "3D000";
 constexpr char kNoConnections[] = "55000";  // on connecting: ALLOW_CONNECTIONS false, or a half-dropped database
 
 struct Clear {
@@ -313,6 +314,8 @@ Error Session::start_error() {
   closed_database_ = sqlstate == kNoConnections;
   // Without a password libpq ends the connection itself: no server's answer, and yet no outage.
   if (PQconnectionNeedsPassword(connection_.get()) != 0) return access_denied(message);
+  // One that the server knows, and whose files it does not find, is not gone.
+  if (sqlstate == kNoDatabase && message.find("\nDETAIL:") != message.npos) return unavailable(message);
   return failure(errc_of(sqlstate, message), message);
 }
 

@@ -426,6 +426,27 @@ TEST_CASE("a catalog that a server lacks is none that is empty") {
   CHECK(pg.list_error("PG::Table", in_schema("other_kind", "gone")) == Errc::kNotFound);
 }
 
+TEST_CASE("a database whose files are not there, as of a disk that is not mounted, is not gone") {
+  const auto admin = fleet().db("postgres");
+  admin.run("CREATE DATABASE unmounted");
+  admin.run("CHECKPOINT");
+  const auto oid = admin.one("SELECT oid FROM pg_database WHERE datname = 'unmounted'");
+  std::string files;
+  for (const auto& each : std::filesystem::recursive_directory_iterator(fleet().server.directory())) {
+    if (each.is_directory() && each.path().filename() == oid && each.path().parent_path().filename() == "base") {
+      files = each.path();
+    }
+  }
+  const Pg pg;
+  std::filesystem::rename(files, files + ".elsewhere");
+  CHECK(pg.list_error("PG::Schema", in_database("unmounted")) == Errc::kServiceUnavailable);
+  CHECK(pg.read_error("PG::Schema", "unmounted.public") == Errc::kServiceUnavailable);
+  std::filesystem::rename(files + ".elsewhere", files);
+  CHECK(pg.item("PG::Schema", "unmounted.public").native_id == "unmounted.public");
+  admin.run("DROP DATABASE unmounted");
+  CHECK(pg.read_error("PG::Schema", "unmounted.public") == Errc::kNotFound);
+}
+
 TEST_CASE("a stopped job ends at once, at the server too") {
   const auto admin = fleet().db("postgres");
   const Own own("blocked");
