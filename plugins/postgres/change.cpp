@@ -99,17 +99,33 @@ bool untouched(const Json& before, const Json& after, const Json& wanted) {
   });
 }
 
-/// Within the transaction. What is there already may be something else that has the name, or one that the object brings
-/// along: then there is no such object that could be looked at.
-Result<void> make(const Kind& kind, const Open& opened, const Json& declared, const Address& at) {
+/// Runs `act`. What it finds there already may be something else that has the name, or one that the object brings
+/// along; what it misses may be something else too, as where an event trigger does more: then nothing is said of the
+/// object. `told`  kAlreadyExists or kNotFound: what is believed of an error only when a look at the object shows the
+/// same
+template <typename Act>
+Result<void> attempt(const Kind& kind, const Open& opened, const Address& at, Errc told, Act act) {
   auto& session = *opened.session;
-  if (auto set = session.query("SAVEPOINT make"); !set) return set.error();
-  auto made = kind.create(session, declared);
-  if (made || made.error().code != Errc::kAlreadyExists) return made;
-  if (auto back = session.query("ROLLBACK TO SAVEPOINT make"); !back) return back.error();
+  const bool in_transaction = mode_of(kind) == Session::Mode::kChange;
+  if (in_transaction) {
+    if (auto set = session.query("SAVEPOINT attempt"); !set) return set.error();
+  }
+  Result<void> done = act();
+  if (done || done.error().code != told) return done;
+  if (in_transaction) {
+    if (auto back = session.query("ROLLBACK TO SAVEPOINT attempt"); !back) return back.error();
+  }
   const auto there = find(kind, session, opened.place, at.scope, at.name);
   if (!there) return there.error();
-  return *there ? made : invalid_request(made.error().message);
+  const bool holds = there->has_value() == (told == Errc::kAlreadyExists);
+  return holds ? done : invalid_request(done.error().message);
+}
+
+Result<void> drop(const Kind& kind, const Open& opened, const Address& at) {
+  auto& session = *opened.session;
+  const auto name = kind.home == Home::kSchema ? table_name(session, at.scope, at.name) : session.identifier(at.name);
+  if (auto dropped = session.query("DROP " + std::string(kind.noun) + " " + name); !dropped) return dropped.error();
+  return {};
 }
 
 }  // namespace
@@ -121,7 +137,8 @@ Result<Mutation> create(const Kind& kind, const CreateRequest& request, JobConte
   auto opened = open(kind, request.target, at.database, mode_of(kind), context);
   if (!opened) return opened.error();
   const bool stays = mode_of(kind) == Session::Mode::kSingle;  // whatever comes once it is made
-  auto made = stays ? kind.create(*opened->session, *declared) : make(kind, *opened, *declared, at);
+  const auto made =
+      attempt(kind, *opened, at, Errc::kAlreadyExists, [&] { return kind.create(*opened->session, *declared); });
   if (!made) return made.error();
   auto there = find(kind, *opened->session, opened->place, at.scope, at.name);
   if (!there) return stays ? not_stabilized("was made, and then: " + there.error().message) : there.error();
@@ -165,14 +182,12 @@ Result<Mutation> remove(const Kind& kind, const DeleteRequest& request, JobConte
   if (const auto there = hold(kind, *opened, *at, request.native_id, request.precondition); !there) {
     return there.error();
   }
-  auto& session = *opened->session;
   if (&kind == &kTable) {
     if (auto alone = check_no_partitions(*opened, *at, request.native_id); !alone) return alone.error();
   }
-  const auto name =
-      kind.home == Home::kSchema ? table_name(session, at->scope, at->name) : session.identifier(at->name);
-  if (auto dropped = session.query("DROP " + std::string(kind.noun) + " " + name); !dropped) return dropped.error();
-  if (auto committed = session.commit(); !committed) return committed.error();
+  const auto dropped = attempt(kind, *opened, *at, Errc::kNotFound, [&] { return drop(kind, *opened, *at); });
+  if (!dropped) return dropped.error();
+  if (auto committed = opened->session->commit(); !committed) return committed.error();
   return Mutation::deleted();
 }
 

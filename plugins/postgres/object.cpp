@@ -67,7 +67,11 @@ Resource resource_of(const Place& place, const std::vector<std::string>& row) {
 Result<std::optional<Resource>> find(const Kind& kind, Session& session, const Place& place, const std::string& scope,
                                      const std::string& name) {
   auto rows = session.query(read_sql(kind), {Json::array({Json::array({scope, name})}).dump()});
-  if (!rows) return rows.error();
+  if (!rows) {
+    // Only rows that are missing say that something is gone, never a catalog that is.
+    if (rows.error().code == Errc::kNotFound) rows.error().code = Errc::kUnsupported;
+    return rows.error();
+  }
   if (rows->empty()) return std::optional<Resource>();
   return std::optional(resource_of(place, rows->front()));
 }

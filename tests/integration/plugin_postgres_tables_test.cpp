@@ -204,6 +204,35 @@ TEST_CASE("tables: one whose name something else has now is gone") {
   }
 }
 
+TEST_CASE("what a deletion lacks beside its object does not say that this is gone") {
+  const Pg pg;
+  const Own own("lacking");
+  const auto admin = db("lacking");
+  const auto refused = [&](const std::string& type, const std::string& id, Errc code) {
+    INFO(id);
+    const auto result = pg.try_remove(type, id);
+    REQUIRE(std::holds_alternative<Error>(result));
+    CHECK(std::get<Error>(result).code == code);
+  };
+  const auto table = pg.create(kTable, own.table("t", {column("a", "integer")}));
+  const auto schema = pg.create(kSchema, {{"database", "lacking"}, {"name", "s"}});
+  const auto extension = pg.create(kExtension, {{"database", "lacking"}, {"name", "citext"}});
+  admin.run(
+      "CREATE TABLE audit_log (what text); CREATE FUNCTION audit() RETURNS event_trigger LANGUAGE plpgsql AS "
+      "$$ BEGIN INSERT INTO audit_log VALUES (tg_tag); END $$; CREATE EVENT TRIGGER audit ON sql_drop EXECUTE FUNCTION "
+      "audit()");  // it finds its log only by a search_path
+  refused(kTable, table, Errc::kInvalidRequest);
+  refused(kSchema, schema, Errc::kInvalidRequest);
+  refused(kExtension, extension, Errc::kInvalidRequest);
+  CHECK(pg.is_there(kTable, table));
+  CHECK(pg.is_there(kSchema, schema));
+  CHECK(pg.is_there(kExtension, extension));
+  admin.run("DROP EVENT TRIGGER audit");
+  admin.run("SET allow_system_table_mods = on; ALTER TABLE pg_catalog.pg_extension RENAME TO pg_extension_renamed");
+  refused(kExtension, extension, Errc::kUnsupported);
+  pg.remove(kTable, table);
+}
+
 TEST_CASE("tables: one with partitions is not deleted, as they are tables of their own") {
   const Pg pg;
   const Own own("parted");
