@@ -122,7 +122,11 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& dsn, const std
     if (error.code == Errc::kNotFound && database.empty()) error.code = Errc::kInvalidRequest;
     return error;
   }
-  if (auto begun = session->begin(); !begun) return begun.error();
+  if (auto begun = session->begin(); !begun) {
+    auto error = begun.error();
+    if (error.code == Errc::kNotFound) error.code = Errc::kUnsupported;  // a setting that this server does not know
+    return error;
+  }
   return session;
 }
 
@@ -316,7 +320,9 @@ Error Session::start_error() {
   if (PQconnectionNeedsPassword(connection_.get()) != 0) return access_denied(message);
   // One that the server knows, and whose files it does not find, is not gone.
   if (sqlstate == kNoDatabase && message.find("\nDETAIL:") != message.npos) return unavailable(message);
-  return failure(errc_of(sqlstate, message), message);
+  auto code = errc_of(sqlstate, message);
+  if (sqlstate != kNoDatabase && code == Errc::kNotFound) code = Errc::kInvalidRequest;  // a setting of the dsn
+  return failure(code, message);
 }
 
 /// Of a query; `result` may be null: the connection is lost.

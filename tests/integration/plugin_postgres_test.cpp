@@ -412,6 +412,8 @@ TEST_CASE("refusals have their codes, and never the password") {
   CHECK(refused("user=full dbname=shop password=canary") == Errc::kThrottling);
   CHECK(refused("user=app dbname=gone password=canary") == Errc::kInvalidRequest);  // nothing below it is gone
   CHECK(refused("user=app dbname=closed password=canary") == Errc::kInvalidRequest);
+  // Nor does it say that a database is gone that the server misses something else.
+  CHECK(refused("user=app dbname=shop options='-c no_such_setting=1'", in_database("shop")) == Errc::kInvalidRequest);
   CHECK_FALSE(Pg("host=127.0.0.1 user=locked password=right dbname=shop port=" + port).list("PG::Role").empty());
   CHECK_FALSE(Pg("postgresql://locked:right@127.0.0.1:" + port + "/shop").list("PG::Role").empty());
 }
