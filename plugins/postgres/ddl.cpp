@@ -6,6 +6,8 @@
 namespace muster::postgres {
 namespace {
 
+constexpr std::string_view kUniqueViolation = "23505";
+
 std::string name_in(Session& session, const Json& object, const char* key = "name") {
   return session.identifier(object.at(key).get<std::string>());
 }
@@ -70,7 +72,9 @@ void Statements::run(const std::string& sql) {
 void Statements::refuse(Error error) {
   if (!result_) return;
   const bool other = error.code == Errc::kAlreadyExists || error.code == Errc::kNotFound;
-  if (made_ && other) error.code = Errc::kInvalidRequest;
+  // Not there before the statement, and there before its end: somebody else did the same.
+  const bool raced = error.code == Errc::kAlreadyExists && session_.sqlstate() == kUniqueViolation;
+  if (made_ && other) error.code = raced ? Errc::kConflict : Errc::kInvalidRequest;
   result_ = std::move(error);
 }
 

@@ -50,7 +50,7 @@ constexpr auto kCodes = std::to_array<std::pair<std::string_view, Errc>>({
 });
 
 // Another session changed what this one was looking at.
-constexpr std::array<std::string_view, 3> kRaces{"concurrently updated", "cache lookup failed",
+constexpr std::array<std::string_view, 4> kRaces{"concurrently updated", "concurrently deleted", "cache lookup failed",
                                                  "could not open relation with OID"};
 
 bool is_state_character(char c) {

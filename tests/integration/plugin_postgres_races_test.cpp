@@ -139,6 +139,31 @@ TEST_CASE("two who change the same at once: the second hears of a conflict") {
   pg.remove(kRole, "overlapped");
 }
 
+TEST_CASE("what somebody else gives, takes or drops at the same moment is a conflict") {
+  const Pg pg;
+  const Own own("crossed");
+  const auto admin = db();
+  const auto blocker = db("crossed");
+  pg.create(kRole, {{"name", "crossed_group"}});
+  pg.create(kRole, {{"name", "crossed"}});
+  pg.create(kSchema, {{"database", "crossed"}, {"name", "s"}});
+  const std::vector<std::tuple<std::string, std::string, Json, std::string>> changes{
+      {kRole, "crossed", {{"member_of", {"crossed_group"}}}, "GRANT crossed_group TO crossed"},
+      {kRole, "crossed", {{"member_of", Json::array()}}, "REVOKE crossed_group FROM crossed"},
+      {kRole, "crossed", {{"createdb", true}}, "DROP ROLE crossed"},
+      {kSchema, "crossed.s", {{"owner", "crossed_group"}}, "DROP SCHEMA s"}};
+  for (const auto& [type, id, declared, first] : changes) {
+    INFO(first);
+    const auto job = pg.update_job(type, id, declared);
+    blocker.run("BEGIN; " + first);
+    Going change([&, &of = type] { return pg.run(of, job); });
+    change.wait(admin, kWaitsForLock);
+    blocker.run("COMMIT");
+    CHECK(std::get<Error>(change.result()).code == Errc::kConflict);
+  }
+  pg.remove(kRole, "crossed_group");
+}
+
 TEST_CASE("two who make the same at once: one does, the other hears that it is there") {
   const Pg pg;
   const Own own("twice");

@@ -94,6 +94,7 @@ TEST_CASE("SQLSTATEs are the protocol's codes") {
     CHECK(errc_of(sqlstate) == code);
   }
   CHECK(errc_of("XX000", "tuple concurrently updated") == Errc::kConflict);
+  CHECK(errc_of("XX000", "tuple concurrently deleted") == Errc::kConflict);
   CHECK(errc_of("XX000", "cache lookup failed for relation 4711") == Errc::kConflict);
 }
 
