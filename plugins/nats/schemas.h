@@ -58,7 +58,8 @@ inline constexpr char kStreamSchema[] = R"({
         "opt_start_time": {"type": "string", "format": "date-time",
           "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{0,8}[1-9])?(Z|[+-](0[1-9]|1[0-9]|2[0-3]):[0-9]{2}|[+-]00:(0[1-9]|[1-5][0-9]))$"},
         "filter_subject": {"type": "string", "default": ""}}}},
-    "republish": {"type": "object", "properties": {"headers_only": {"type": "boolean", "default": false}}},
+    "republish": {"type": "object", "properties": {
+      "src": {"type": "string", "not": {"const": ""}}, "headers_only": {"type": "boolean", "default": false}}},
     "deny_delete": {"type": "boolean", "default": false},
     "deny_purge": {"type": "boolean", "default": false},
     "allow_rollup_hdrs": {"type": "boolean", "default": false},
@@ -138,7 +139,8 @@ inline constexpr char kKeyValueSchema[] = R"({
     "num_replicas": {"type": "integer", "minimum": 1, "maximum": 5, "default": 1},
     "placement": {"type": "object", "properties": {
       "cluster": {"type": "string", "default": ""}, "tags": {"type": "array", "default": []}}},
-    "republish": {"type": "object", "properties": {"headers_only": {"type": "boolean", "default": false}}},
+    "republish": {"type": "object", "properties": {
+      "src": {"type": "string", "not": {"const": ""}}, "headers_only": {"type": "boolean", "default": false}}},
     "compression": {"enum": ["none", "s2"], "default": "none", "description": "nats-server 2.10"},
     "metadata": {"type": "object", "additionalProperties": {"type": "string"}, "default": {},
                  "description": "nats-server 2.10"},

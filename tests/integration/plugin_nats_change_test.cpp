@@ -156,6 +156,8 @@ TEST_CASE("nats: what a server would keep in another spelling is refused, and no
     refused(kStream, {{"name", "M"}, {"sources", {from}}}, "M");
   }
   refused(kStream, {{"name", "M"}, {"sources", {{{"name", "S"}}}}, {"subjects", Json::array()}}, "M");
+  refused(kStream, {{"name", "M"}, {"republish", {{"src", ""}, {"dest", "M.again.>"}}}}, "M");
+  refused(kKeyValue, {{"bucket", "m"}, {"republish", {{"src", ""}, {"dest", "M.again.>"}}}}, "m");
   for (const char* time : {"2024-01-01T00:00:00Z", "2024-01-01T00:00:00.12Z", "2024-01-01T00:00:00.000000001+02:00",
                            "2024-01-01T00:00:00-00:30"}) {
     nats.remove(kConsumer, nats.create(kConsumer, consumer(time)));
