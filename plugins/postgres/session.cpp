@@ -160,6 +160,7 @@ Result<void> Session::finish_connect() {
     status = PQconnectPoll(connection_.get());
     if (status == PGRES_POLLING_FAILED) return start_error();
   }
+  if (PQsetnonblocking(connection_.get(), 1) != 0) return start_error();
   return {};
 }
 
@@ -242,8 +243,22 @@ Result<Rows> Session::query(const std::string& sql, const std::vector<std::strin
   return answer();
 }
 
+/// Sends what is left of a statement.
+Result<void> Session::flush() {
+  while (const int left = PQflush(connection_.get())) {
+    if (left < 0) return error_of(nullptr);
+    if (wait(POLLIN | POLLOUT, std::nullopt) == Wake::kStopped) {
+      cancel();
+      return cancelled();
+    }
+    if (PQconsumeInput(connection_.get()) == 0) return error_of(nullptr);  // or the server waits in its turn
+  }
+  return {};
+}
+
 /// The rows of the last statement sent, or the first error.
 Result<Rows> Session::answer() {
+  if (auto sent = flush(); !sent) return sent.error();
   Rows rows;
   std::optional<Error> error;
   for (;;) {

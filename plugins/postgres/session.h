@@ -90,6 +90,7 @@ class Session {
   Result<void> connect(const std::string& dsn, const std::string& database);
   Result<void> finish_connect();
   Result<void> begin();
+  Result<void> flush();
   Result<Rows> answer();
   [[nodiscard]] Wake wait(short events, std::optional<std::chrono::steady_clock::time_point> until) const;
   void cancel() const;

@@ -1,11 +1,22 @@
 #include "plugins/postgres/postgres.h"
 
+#include <array>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include "plugins/postgres/declared.h"
 #include "plugins/postgres/expression.h"
 #include "plugins/postgres/native_id.h"
 #include "plugins/postgres/sqlstate.h"
+#include "support/scratch.h"
 #include "worker_sdk/testing/fake_context.h"
 
 using namespace muster;
@@ -27,6 +38,54 @@ JobResult run(const Json& config, const std::string& type, JobOperation operatio
   job.operation = std::move(operation);
   return plugin.run(job, config, context);
 }
+
+/// Lets a client in, answers its first query, and reads nothing from then on.
+class DeafServer {
+ public:
+  explicit DeafServer(const std::string& directory) : listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const auto path = directory + "/.s.PGSQL.1";
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    if (::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(listener_, 4) != 0) {
+      throw std::runtime_error("cannot listen at " + path);
+    }
+  }
+  ~DeafServer() {
+    ::close(client_);
+    ::close(listener_);
+  }
+  DeafServer(const DeafServer&) = delete;
+  DeafServer& operator=(const DeafServer&) = delete;
+
+  /// Returns when the client has begun to say more.
+  void serve() {
+    client_ = ::accept(listener_, nullptr, nullptr);
+    skip(0);
+    say({'R', 0, 0, 0, 8, 0, 0, 0, 0, 'Z', 0, 0, 0, 5, 'I'});
+    skip(1);
+    say({'C', 0, 0, 0, 10, 'B', 'E', 'G', 'I', 'N', 0, 'Z', 0, 0, 0, 5, 'T'});
+    pollfd more{client_, POLLIN, 0};
+    ::poll(&more, 1, -1);
+  }
+
+ private:
+  /// A message whose size stands behind so many bytes.
+  void skip(std::size_t before) const {
+    std::array<unsigned char, 5> head{};
+    take(head.data(), before + 4);
+    std::string rest((head[before + 2] << 8U | head[before + 3]) - 4U, '\0');
+    take(rest.data(), rest.size());
+  }
+  void take(void* to, std::size_t size) const {
+    if (::recv(client_, to, size, MSG_WAITALL) != static_cast<ssize_t>(size)) throw std::runtime_error("no message");
+  }
+  void say(const std::vector<char>& bytes) const { ::send(client_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+
+  int listener_;
+  int client_ = -1;
+};
 
 }  // namespace
 
@@ -182,6 +241,26 @@ TEST_CASE("nobody at the address is an outage") {
   CHECK(error.message.find("canary") == std::string::npos);
   const auto answer = std::get<ReadResult>(run(config, "PG::Table", ReadJob{{"a.b.c"}})).items.at(0);
   CHECK(std::get<Error>(answer).code == Errc::kServiceUnavailable);
+}
+
+TEST_CASE("a stopped job ends also where its server takes no more of what it asks") {
+  const test::Scratch scratch;
+  DeafServer server(scratch.path.string());
+  testing::FakeContext context;
+  std::thread stop([&] {
+    server.serve();
+    context.stop();
+  });
+  Plugin plugin(postgres::plugin_info());
+  postgres::add_types(plugin);
+  Job job;
+  job.ns = "PG";
+  job.type = "PG::Role";
+  job.operation = ReadJob{std::vector<std::string>(500, std::string(4000, 'a'))};  // more than a socket holds
+  const auto result = plugin.run(job, {{"dsn", "host=" + scratch.path.string() + " port=1 user=u"}}, context);
+  stop.join();
+  const auto& answer = std::get<ReadResult>(result).items.at(0);
+  CHECK(std::get<Error>(answer).code == Errc::kCancelled);
 }
 
 TEST_CASE("SQL text that stays where it is put") {
