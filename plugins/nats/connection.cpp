@@ -26,7 +26,8 @@ constexpr Millis kConnectTimeout{2000};  // to one server
 constexpr Millis kSilence{10'000};       // beyond that; a name may stand for several addresses
 constexpr int kMostAttempts = 64;        // under way, of this process
 constexpr Millis kRequestTimeout{10'000};
-constexpr Millis kLook{20};  // at cancellation and refusals, while an answer is awaited
+constexpr Millis kWriteTimeout{4000};  // of a server that takes nothing more; stopping does not end such a wait
+constexpr Millis kLook{20};            // at cancellation and refusals, while an answer is awaited
 // The client drops a signature whose first byte is zero, one in 256: such a refusal says nothing of the credentials.
 constexpr int kSignedTries = 3;
 
@@ -112,6 +113,7 @@ Result<OptionsPtr> make_options(const BusAccess& server, Millis left) {
   also(natsOptions_SetTimeout(raw, std::clamp(left, Millis{1}, kConnectTimeout).count()));
   also(natsOptions_SetAllowReconnect(raw, false));
   also(natsOptions_SetSendAsap(raw, true));
+  also(natsOptions_SetWriteDeadline(raw, std::clamp(left, Millis{1}, kWriteTimeout).count()));
   also(natsOptions_SetErrorHandler(raw, ignore_error, nullptr));
   if (status != NATS_OK) return refused(status, server.url, text_of(status));
   if (auto set = set_login(raw, server); !set) return set.error();

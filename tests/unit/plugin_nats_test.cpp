@@ -1,6 +1,14 @@
 #include "plugins/nats/nats.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "coordinator/filter.h"
@@ -64,7 +72,85 @@ Result<Resource> read_one(const std::string& type, const std::string& id) {
   return Resource{id, {}, {}};
 }
 
+/// Lets a client in, answers its first request, and reads nothing from then on.
+class DeafNats {
+ public:
+  DeafNats() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int small = 4096;
+    ::setsockopt(listener_, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* raw = reinterpret_cast<sockaddr*>(&address);
+    if (::bind(listener_, raw, size) != 0 || ::listen(listener_, 4) != 0 || ::getsockname(listener_, raw, &size) != 0) {
+      throw std::runtime_error("cannot listen");
+    }
+    url = "nats://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  ~DeafNats() {
+    ::close(client_);
+    ::close(listener_);
+  }
+  DeafNats(const DeafNats&) = delete;
+  DeafNats& operator=(const DeafNats&) = delete;
+
+  /// Returns when the client has begun to say more.
+  void serve(const std::string& answer) {
+    client_ = ::accept(listener_, nullptr, nullptr);
+    say(R"(INFO {"server_id":"deaf","version":"2.9.10","proto":1,"max_payload":67108864,"headers":true})"
+        "\r\n");
+    std::string inbox;
+    for (;;) {
+      const auto line = read_line();
+      if (line == "PING") say("PONG\r\n");
+      if (line.starts_with("SUB ")) inbox = line.substr(4);  // its subject and, behind a blank or two, its number
+      if (line.starts_with("PUB ")) break;
+    }
+    read_line();  // nothing was asked with it
+    const auto subject = inbox.substr(0, inbox.find(' ')), number = inbox.substr(inbox.rfind(' ') + 1);
+    say("MSG " + subject + " " + number + " " + std::to_string(answer.size()) + "\r\n" + answer + "\r\n");
+    pollfd more{client_, POLLIN, 0};
+    ::poll(&more, 1, -1);
+  }
+
+  std::string url;
+
+ private:
+  std::string read_line() const {
+    std::string line;
+    for (char c = 0; ::recv(client_, &c, 1, 0) == 1 && c != '\n';) {
+      if (c != '\r') line += c;
+    }
+    return line;
+  }
+  void say(const std::string& text) const { ::send(client_, text.data(), text.size(), MSG_NOSIGNAL); }
+
+  int listener_;
+  int client_ = -1;
+};
+
 }  // namespace
+
+TEST_CASE("nats: a stopped job ends also where its server takes no more of what it asks") {
+  DeafNats server;
+  testing::FakeContext context;
+  context.set_deadline(std::chrono::steady_clock::now() + std::chrono::seconds(1));
+  std::thread stop([&] {
+    server.serve(R"({"error":{"code":404,"err_code":10059,"description":"stream not found"}})");
+    context.stop();
+  });
+  const BusAccess own{.url = server.url};
+  Plugin plugin(plugin_info());
+  add_types(plugin, own);
+  Job job;
+  job.type = "NATS::Stream";
+  const Json declared{{"name", "S"}, {"description", std::string(16 << 20, 'x')}};  // more than a socket holds
+  job.operation = CreateJob{"key", {declared.dump(), {}}, std::nullopt};
+  const auto result = plugin.run(job, Json::object(), context);
+  stop.join();
+  CHECK(error_traits(std::get<Error>(result).code).applied == Applied::kUnknown);
+}
 
 TEST_CASE("nats: the manifest holds together") {
   const BusAccess own;
