@@ -63,6 +63,9 @@ Session::Mode mode_of(const Kind& kind) {
 /// The object as the precondition wants it; locked where it is a table, until the session ends.
 Result<Resource> hold(const Kind& kind, const Open& opened, const Address& at, const std::string& native_id,
                       const Precondition& precondition) {
+  const auto can_be = can_name(*opened.session, at.scope + at.name);
+  if (!can_be) return can_be.error();
+  if (!*can_be) return not_found(native_id + " has characters that its database has not");
   if (&kind == &kTable) {
     const auto locked = opened.session->query("LOCK TABLE ONLY " + table_name(*opened.session, at.scope, at.name) +
                                               " IN ACCESS EXCLUSIVE MODE");

@@ -1,5 +1,7 @@
 #include "object.h"
 
+#include <algorithm>
+
 #include "catalog.h"
 #include "ddl.h"
 #include "schemas.h"
@@ -62,6 +64,14 @@ Resource resource_of(const Place& place, const std::vector<std::string>& row) {
   if (place.part.empty()) return {row[0], properties, row[1]};
   properties["database"] = place.database;
   return {place.part + "." + row[0], properties, row[1]};
+}
+
+Result<bool> can_name(Session& session, const std::string& text) {
+  if (std::ranges::all_of(text, [](unsigned char c) { return c < 0x80; })) return true;
+  const auto known = session.query("SELECT $1::text", {text});
+  if (known) return true;
+  if (session.sqlstate() != kUntranslatable) return known.error();
+  return false;
 }
 
 Result<std::optional<Resource>> find(const Kind& kind, Session& session, const Place& place, const std::string& scope,

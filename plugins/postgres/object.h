@@ -47,6 +47,10 @@ bool is_text(const std::string& bytes);
 /// Of a row that one of these gave, whose id is text; what is none in its properties is replaced.
 Resource resource_of(const Place& place, const std::vector<std::string>& row);
 
+/// Whether the encoding of the session's database has characters for a text: else nothing in it has that name. Where it
+/// has not, the transaction is over.
+Result<bool> can_name(Session& session, const std::string& text);
+
 /// The object of that name as it is now, if it is there.
 /// `scope`  the schema of a table; else empty
 Result<std::optional<Resource>> find(const Kind& kind, Session& session, const Place& place, const std::string& scope,

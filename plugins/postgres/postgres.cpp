@@ -105,6 +105,21 @@ Result<ListPage> list(const Kind& kind, const ListRequest& request, JobContext& 
   }
 }
 
+/// Those of `wanted` that can be there: for a name that the database's encoding has no characters for the server
+/// refuses the others, too.
+Result<Json> nameable(const std::string& dsn, const Place& place, const Json& wanted, JobContext& context) {
+  const auto session = Session::open(dsn, place.database, Session::Mode::kSingle, context);
+  if (!session) return session.error();
+  if (*session == nullptr) return wanted;
+  Json possible = Json::array();
+  for (const auto& each : wanted) {
+    const auto can = can_name(**session, each.dump());
+    if (!can) return can.error();
+    if (*can) possible.push_back(each);
+  }
+  return possible;
+}
+
 /// The resources of one place among those that `wanted`, a JSON array of [scope, name], names.
 Result<std::unordered_map<std::string, Resource>> read_from(const Kind& kind, const std::string& dsn,
                                                             const Place& place, const Json& wanted,
@@ -116,6 +131,11 @@ Result<std::unordered_map<std::string, Resource>> read_from(const Kind& kind, co
                                               : "database " + place.database + " takes no connections");
   }
   auto rows = (*session)->query(read_sql(kind), {wanted.dump()});
+  if (!rows && (*session)->sqlstate() == kUntranslatable) {
+    const auto possible = nameable(dsn, place, wanted, context);
+    if (!possible) return possible.error();
+    if (possible->size() < wanted.size()) return read_from(kind, dsn, place, *possible, context);
+  }
   if (!rows) {
     // Only rows that are missing say that something is gone, never a catalog that is.
     if (rows.error().code == Errc::kNotFound) rows.error().code = Errc::kUnsupported;

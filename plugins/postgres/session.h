@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/job.h"
@@ -14,6 +15,9 @@ struct pg_conn;
 struct pg_result;
 
 namespace muster::postgres {
+
+/// SQLSTATE: one encoding has no character for what another has.
+inline constexpr std::string_view kUntranslatable = "22P05";
 
 /// What PostgreSQL gave, as text in UTF-8, or what it has in place of one (is_text of object.h); NULL is empty.
 using Rows = std::vector<std::vector<std::string>>;
@@ -43,7 +47,7 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session();
 
-  /// Runs one statement and counts one call. After an error the session can only be closed.
+  /// Runs one statement and counts one call. After an error a transaction can only be ended, or go back to a savepoint.
   Result<Rows> query(const std::string& sql, const std::vector<std::string>& parameters = {});
   enum class Spelling : std::uint8_t { kFixed, kOfRole };
   /// Values, as of time, are printed alike whatever the role's own settings are. Where the server takes texts for

@@ -233,6 +233,27 @@ TEST_CASE("what a deletion lacks beside its object does not say that this is gon
   pg.remove(kTable, table);
 }
 
+TEST_CASE("a name that a database cannot have is none that is there, and spoils no other") {
+  const Pg pg;
+  pg.create(kDatabase, {{"name", "narrow"}, {"encoding", "LATIN1"}});
+  const auto table = [](const char* name) {
+    return Json{{"database", "narrow"}, {"schema", "public"}, {"name", name}, {"columns", {column("größe", "text")}}};
+  };
+  const auto id = pg.create(kTable, table("größe"));
+  const std::string other = "narrow.public.\"\u65e5\u672c\"", schema = "narrow.\"\u65e5\"";
+  const auto answers = testing::read_all(pg.plugin, kTable, pg.config, {other, id, "narrow.public.gone", other, id});
+  for (const std::size_t there : {1U, 4U}) CHECK(std::get<Item>(answers.at(there)) == pg.item(kTable, id));
+  for (const std::size_t gone : {0U, 2U, 3U}) CHECK(std::get<Error>(answers.at(gone)).code == Errc::kNotFound);
+  CHECK_FALSE(pg.is_there(kSchema, schema));
+  pg.remove(kTable, other);
+  pg.remove(kSchema, schema);
+  CHECK(pg.create_error(kTable, table("\u65e5")).code == Errc::kInvalidRequest);
+  const auto update = pg.run(
+      kTable, UpdateJob{"key", other, table("\u65e5\u672c").dump(), {table("\u65e5\u672c").dump(), {}}, "[]", {}});
+  CHECK(std::get<Error>(update).code == Errc::kNotFound);
+  pg.remove(kDatabase, "narrow");
+}
+
 TEST_CASE("tables: one with partitions is not deleted, as they are tables of their own") {
   const Pg pg;
   const Own own("parted");
