@@ -165,7 +165,10 @@ Result<Mutation> create(Kind kind, Sweeper& sweeper, const CreateRequest& reques
   const auto made = make(kind, *place, *wanted, request.idempotency_key);
   if (!made && made.error().code == Errc::kAlreadyExists) {
     const auto status = status_of(place->parent, place->name);
-    if (!status || status->kind != kind || !is_ours(kind, *place, *status, *wanted, request.idempotency_key)) {
+    if (status && status->kind != kind) {
+      return invalid_request(wanted->path + ": what is there is no " + request.type);
+    }
+    if (!status || !is_ours(kind, *place, *status, *wanted, request.idempotency_key)) {
       return already_exists(wanted->path + ": exists");
     }
   } else if (!made) {
