@@ -6,8 +6,6 @@
 namespace muster::postgres {
 namespace {
 
-constexpr std::string_view kUniqueViolation = "23505";
-
 std::string name_in(Session& session, const Json& object, const char* key = "name") {
   return session.identifier(object.at(key).get<std::string>());
 }

@@ -39,7 +39,6 @@ constexpr auto kSpellings = std::to_array<std::pair<const char*, const char*>>({
     {"extra_float_digits", "1"},
 });
 constexpr std::string_view kBytes = "SQL_ASCII";
-constexpr std::string_view kUniqueViolation = "23505";
 constexpr std::string_view kDependents = "2BP01";
 constexpr std::string_view kInUse = "55006";
 constexpr char kNoDatabase[] = "3D000";

@@ -16,8 +16,9 @@ struct pg_result;
 
 namespace muster::postgres {
 
-/// SQLSTATE: one encoding has no character for what another has.
+// SQLSTATEs: one encoding has no character for what another has; a row of the same key is there.
 inline constexpr std::string_view kUntranslatable = "22P05";
+inline constexpr std::string_view kUniqueViolation = "23505";
 
 /// What PostgreSQL gave, as text in UTF-8, or what it has in place of one (is_text of object.h); NULL is empty.
 using Rows = std::vector<std::vector<std::string>>;
