@@ -4,6 +4,8 @@
 #include <fstream>
 #include <memory>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "schemas.h"
@@ -48,11 +50,20 @@ std::string machine() {
   return name.data();
 }
 
-Result<Inspection> inspect(const InspectRequest& request, JobContext&) {
+/// What stands where nothing is mounted now is another tree than the one that was, with none of its content.
+bool is_mounted(const std::string& path) {
+  struct statx status = {};
+  return statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &status) == 0 &&
+         (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+Result<Inspection> inspect(const InspectRequest& request, JobContext& context) {
   const auto config = parse_config(request.target.config);
   if (!config) return config.error();
+  if (const auto view = View::open(request.target, context.stop_token()); !view) return view.error();
+  const auto root = config->root_path();
   Inspection inspection;
-  inspection.system = machine() + ":" + config->root_path();
+  inspection.system = machine() + ":" + root + (is_mounted(root) ? " (mounted)" : "");
   return inspection;
 }
 

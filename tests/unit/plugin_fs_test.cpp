@@ -516,4 +516,10 @@ TEST_CASE("the system is the machine and the root") {
   CHECK(system("/srv") != system("/"));
   CHECK(system("/srv").find(":/srv") != std::string::npos);
   CHECK(system("/srv").find(":/srv") > 0);
+  const Tree tree;
+  CHECK(system(tree.root).ends_with(":" + tree.root));
+  struct statx proc = {};
+  REQUIRE(statx(AT_FDCWD, "/proc", AT_SYMLINK_NOFOLLOW, 0, &proc) == 0);
+  if ((proc.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) == 0) return;  // this kernel does not say
+  CHECK(system("/proc").ends_with(":/proc (mounted)"));
 }
