@@ -198,8 +198,9 @@ void Publisher::on_stream_reply(std::string_view number, const Message& message,
   const bool refused = message.no_responders || !answer.is_object() || answer.contains("error");
   if (refused) return on_stream_refused(message, answer, now);
   if (ask_ == Ask::kInfo) {
-    const auto has = answer.value(nlohmann::json::json_pointer("/config/subjects"), nlohmann::json());
-    if (has != nlohmann::json::array({subjects_.event_logs()})) {
+    const auto config = answer.find("config");
+    const bool known = config != answer.end() && config->is_object();
+    if (!known || config->value("subjects", nlohmann::json()) != nlohmann::json::array({subjects_.event_logs()})) {
       go_without_stream("stream " + subjects_.event_stream() + " holds other subjects: it is another fleet's", now);
       return;
     }
