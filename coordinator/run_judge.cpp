@@ -184,6 +184,7 @@ void Run::resolve(TargetRun& target, Scan& scan, RowId row, OldId old) {
       observe_waiting(target, scan, deferred[i]);
     }
   }
+  parsed_ = {};  // what comes next may lie where these texts did
 }
 
 void Run::observe_waiting(TargetRun& target, Scan& scan, const Deferred& deferred) {

@@ -382,3 +382,34 @@ TEST_CASE_METHOD(CommandsFixture, "what cannot be read is not gone for a list th
   CHECK(last_report()["state"] == "complete");
   CHECK(state_of("NS::Box", "x") == "present");
 }
+
+TEST_CASE_METHOD(JudgingFixture, "what has taken a renamed object's id is judged and named by its own properties") {
+  system.list_properties = true;
+  system.page = 1000;
+  system.things.clear();
+  manifest.label_query = "$.name";
+  constexpr std::size_t kLongest = 200;
+  const auto properties = [](const std::string& name, std::size_t length) {  // in another order than they are kept in
+    std::string list = "[0";
+    for (std::size_t i = 1; i < length; ++i) list += ",0";
+    return R"({"name":")" + name + R"(","list":)" + list + "]}";
+  };
+  for (std::size_t n = 1; n < kLongest; ++n) {
+    const auto id = std::to_string(n);
+    system.add("NS::Box", {.id = id, .properties = properties("one", n), .uid = "u-" + id});
+  }
+  start_discovered();
+  for (std::size_t n = 1; n < kLongest; ++n) {
+    const auto id = std::to_string(n);
+    system.thing("NS::Box", id).id = "moved-" + id;
+    system.add("NS::Box", {.id = id, .properties = properties("two", n), .uid = "new-" + id});
+  }
+  CHECK(discover()["state"] == "complete");
+  Strings misnamed;
+  for (std::size_t n = 1; n < kLongest; ++n) {
+    const auto id = std::to_string(n);
+    if (row("NS::Box", id).label != "two") misnamed.push_back(id);
+    if (row("NS::Box", "moved-" + id).label != "one") misnamed.push_back("moved-" + id);
+  }
+  CHECK(misnamed == Strings{});
+}
