@@ -9,13 +9,15 @@
 #include "coordinator/canonical.h"
 #include "coordinator/must.h"
 #include "coordinator/run_state.h"
+#include "schema/utf8.h"
 
 namespace muster {
 namespace {
 
 constexpr std::size_t kMaxProblems = 1000;  // kept in a report; the rest is counted
 constexpr std::size_t kMaxProblemBytes = 256 * 1024;
-constexpr std::size_t kReadBacklog = 20'000;  // ids waiting to be read before listing pauses
+constexpr std::size_t kMaxProblemMessage = 24 * 1024;  // more than an id, and what a failure may say
+constexpr std::size_t kReadBacklog = 20'000;           // ids waiting to be read before listing pauses
 constexpr std::uint32_t kDefaultPageSize = 1000;
 constexpr Millis kInspectLimit{30'000};
 constexpr std::size_t kInspectedPerSlot = 2;  // at once: the time of the others is not spent in a queue
@@ -467,6 +469,7 @@ bool Run::submit_page(TargetRun& target, Scan& scan, std::shared_ptr<Listing> li
 }
 
 void Run::problem(const TargetRun& target, std::string_view type, std::string_view code, std::string message) {
+  if (message.size() > kMaxProblemMessage) message = std::string(utf8_prefix(message, kMaxProblemMessage)) + "...";
   s_.log.warn("run={} target={} type={} code={} {}", row_.id.value, target.target.name, type, code, message);
   if (problems_.size() >= kMaxProblems || problem_bytes_ >= kMaxProblemBytes) {
     ++more_problems_;

@@ -92,6 +92,25 @@ TEST_CASE_METHOD(IdentityFixture, "filters that are too costly to compile end a 
                           Catch::EndsWith(": too costly to compile, together with what stands before it"));
 }
 
+TEST_CASE_METHOD(IdentityFixture, "what is said of a filter that cannot be used is bounded, however long that is") {
+  const std::string endless(500'000, 'a');
+  PropertyMatch match{"$.kind", MatchOp::kEq, "\"small\""};
+  SECTION("its path") {
+    match.path = endless;
+  }
+  SECTION("its value") {
+    match.value = "\"" + endless;
+  }
+  system.inspection.filters = {{{"NS::Box"}, {match}, FilterAction::kExclude}};
+  start_discovered();
+  const auto report = last_report();
+  REQUIRE(report["problems"].size() == 1);
+  CHECK(report["problems"][0]["code"] == "INVALID_REQUEST");
+  const auto message = report["problems"][0]["message"].get<std::string>();
+  CHECK_THAT(message, Catch::StartsWith("a filter cannot be used: filter 1, condition 1: "));
+  CHECK(message.size() <= 32 * 1024);
+}
+
 TEST_CASE_METHOD(IdentityFixture, "label queries that are too costly to compile leave the native ids, and say so") {
   manifest.label_query = "$[?search(@, '.{900}')]";
   start_discovered();
