@@ -263,7 +263,12 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
       entry->seen = true;
       return;
     }
-    leave_tree(target, row, ResourceState::kVanished, "vanished");
+    if (target.hidden.contains(row) && record && !record->managed) {
+      --scan.counts.filtered;  // as which it was counted when it was seen
+      leave_tree(target, row, ResourceState::kFiltered, "filtered");
+    } else {
+      leave_tree(target, row, ResourceState::kVanished, "vanished");
+    }
     judge_below(target, scan, row);  // which outlives it
     return;
   }

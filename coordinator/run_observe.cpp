@@ -311,6 +311,7 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
     filtered = !*kept;
     const auto* old = filtered && entry == nullptr ? of_uid(target, scan, item.uid) : nullptr;
     if (filtered && (old == nullptr || !old->managed)) {
+      if (old != nullptr) target.hidden.insert(old->row);
       filter_out(target, scan, entry);
       return Seen::kFiltered;
     }

@@ -30,6 +30,7 @@ struct Run::TargetRun {
   std::optional<std::unordered_set<RowId>> only;  // of a reread: these rows; none: all
   std::vector<std::unique_ptr<Scan>> scans;       // parents before children
   std::unordered_set<RowId> left;                 // rows that left the list in this run
+  std::unordered_set<RowId> hidden;               // rows whose objects have ids by now that the filters leave out
   std::vector<RowId> to_leave;                    // filtered rows, with what is below them once all is listed
   std::vector<RowId> to_follow;                   // rows whose parent was replaced, until all is listed
   bool all_listed = false;                        // no more ids are on their way

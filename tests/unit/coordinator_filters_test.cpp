@@ -160,6 +160,27 @@ TEST_CASE_METHOD(IdentityFixture, "what a filter newly excludes leaves as filter
   CHECK(listed("NS::Item") == Strings{"a1", "b1"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "what gets a name that a filter excludes leaves as filtered, and has not vanished") {
+  system.list_properties = GENERATE(false, true);
+  system.inspection.filters = {kind_filter(FilterAction::kExclude, "small")};
+  start_discovered();
+  events();
+  const auto a = row("NS::Box", "a").row;
+  auto& box = system.thing("NS::Box", "a");
+  box.id = "z";
+  box.properties = R"({"kind":"small"})";
+  system.thing("NS::Item", "a1").parent = "z";
+  const auto report = discover();
+  CHECK(report["state"] == "complete");
+  CHECK(listed("NS::Box").empty());
+  CHECK(store->one(a).value()->state == ResourceState::kFiltered);
+  CHECK(resource_events() == Strings{"filtered:a", "filtered:a1"});
+  CHECK(scan_of(report, "NS::Box")["missing"] == 0);
+  CHECK(scan_of(report, "NS::Box")["filtered"] == 2);
+  for (int i = 0; i < 2; ++i) CHECK(discover()["state"] == "complete");
+  CHECK(resource_events().empty());
+}
+
 TEST_CASE_METHOD(IdentityFixture, "what is below what a filter newly excludes leaves when its type is not looked at") {
   start_discovered();
   events();
