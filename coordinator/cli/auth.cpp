@@ -8,6 +8,7 @@ namespace {
 
 const std::string kAny = "*";
 constexpr std::string_view kOperatorInbox = "_INBOX_operator", kObserverInbox = "_INBOX_observer";
+constexpr std::string_view kCoordinatorInbox = "_INBOX_coordinator";
 /// Below it the operator hears answers of workers, who know its subject then; not those of the API, which they could
 /// forge otherwise.
 constexpr std::string_view kOperatorMicroInbox = "_INBOX_operator.micro";
@@ -18,6 +19,12 @@ std::string below(std::string_view inbox) {
 
 std::string in_group(const std::string& subject, std::string_view group) {
   return subject + " " + std::string(group);
+}
+
+/// Where a coordinator that starts hears whether there is another fleet already: of all that it hears, what another
+/// coordinator may say.
+std::string answer_about_fleet() {
+  return std::string(kCoordinatorInbox) + ".*.fleet";
 }
 
 void add_questions(std::vector<std::string>& subjects) {
@@ -32,14 +39,13 @@ BusUser coordinator_user(const Subjects& subjects) {
   const std::string stream = subjects.event_stream();
   BusUser user{
       "coordinator",
-      "_INBOX_coordinator",
+      std::string(kCoordinatorInbox),
       {subjects.job(kAny, kDefaultPool), subjects.job(kAny, kAny), subjects.worker_job(kAny, worker),
        subjects.worker_control(kAny, worker), subjects.rollcall(), subjects.event_logs(), subjects.events(),
-       subjects.api("status"),  // whether there is another fleet already
-       "$JS.API.STREAM.CREATE." + stream, "$JS.API.STREAM.INFO." + stream, "$JS.API.STREAM.UPDATE." + stream,
-       "_INBOX_worker.>", below(kOperatorInbox), below(kObserverInbox)},
+       subjects.api("status"), answer_about_fleet(), "$JS.API.STREAM.CREATE." + stream, "$JS.API.STREAM.INFO." + stream,
+       "$JS.API.STREAM.UPDATE." + stream, "_INBOX_worker.>", below(kOperatorInbox), below(kObserverInbox)},
       {subjects.replies(CoordinatorId(kAny)), in_group(subjects.results(), kCoordinatorsGroup), subjects.announces(),
-       subjects.heartbeats(), in_group(subjects.apis(), kCoordinatorsGroup), below("_INBOX_coordinator")}};
+       subjects.heartbeats(), in_group(subjects.apis(), kCoordinatorsGroup), below(kCoordinatorInbox)}};
   add_questions(user.subscribe);
   return user;
 }

@@ -172,7 +172,8 @@ Names said() {
   all.merge(Names{"muster.rollcall", "muster.api.status", "muster.api.apply", "muster.api.workers-drain",
                   "muster.api.supervise", "muster.event.-.run.started", "muster.eventlog.-.run.started", "other.job.FS",
                   "other.api.status", "muster", "muster.new", "new", "_INBOX.x.1", "_INBOX_coordinator.x.1",
-                  "_INBOX_operator.x.1", "_INBOX_operator.micro.x.1", "_INBOX_observer.x.1", "_INBOX_other.x.1"});
+                  "_INBOX_coordinator.x.fleet", "_INBOX_operator.x.1", "_INBOX_operator.micro.x.1",
+                  "_INBOX_observer.x.1", "_INBOX_other.x.1"});
   for (const std::string verb : {"PING", "INFO", "STATS"}) {
     all.merge(Names{"$SRV." + verb, "$SRV." + verb + ".muster-fs", "$SRV." + verb + ".muster-fs.w"});
   }
@@ -350,7 +351,8 @@ Rights rights_of(const std::string& user) {
     rights.says.merge(Names{"muster.rollcall", "muster.api.status", "muster.event.-.run.started",
                             "muster.eventlog.-.run.started", "$JS.API.STREAM.CREATE.MUSTER_EVENTS",
                             "$JS.API.STREAM.INFO.MUSTER_EVENTS", "$JS.API.STREAM.UPDATE.MUSTER_EVENTS",
-                            "_INBOX_operator.x.1", "_INBOX_operator.micro.x.1", "_INBOX_observer.x.1"});
+                            "_INBOX_coordinator.x.fleet", "_INBOX_operator.x.1", "_INBOX_operator.micro.x.1",
+                            "_INBOX_observer.x.1"});
     rights.hears = everywhere(
         {"muster.reply.NS.c.t", "muster.result.NS coordinators", "muster.announce.NS", "muster.heartbeat.NS"});
     rights.hears.merge(Names{"muster.reply.*.c.*", "muster.result.* coordinators", "muster.announce.*",
@@ -521,6 +523,10 @@ TEST_CASE("a fleet in which each process is a user of its own does all its work"
   const auto workers = fleet.ask_json({"workers"}, cli);
   CHECK(fleet.ask({"workers", "drain", workers.at(0).at("id")}, cli).status == 0);
   fleet.await_workers(2, cli);
+  // Another fleet's coordinator hears that the prefix is taken.
+  UsersFleet second(server.url());
+  second.start("coordinator", {"coordinator"}, users.environment("coordinator"));
+  CHECK(FleetClient::eventually([&] { return second.log().find("answers on prefix 'muster'") != std::string::npos; }));
   // Nobody tried what it may not.
   CHECK(fleet.log().find("iolation") == std::string::npos);
   CHECK(slurp(server.directory() / "server.log").find("iolation") == std::string::npos);
