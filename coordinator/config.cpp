@@ -126,7 +126,14 @@ class ConfigReader {
   YamlReader::Handler interval(Millis& out) { return interval_handler(yaml_, out); }
 
   YamlReader::Handler nats_url() {
-    return yaml_.text(config_.nats.url, valid_nats_url, "nats://host:port or tls://host:port (several: with commas)");
+    return url(config_.nats.url, valid_nats_url, "nats://host:port or tls://host:port (several: with commas)");
+  }
+  /// As YamlReader::text(), but for the password of a URL that is refused.
+  YamlReader::Handler url(std::string& out, YamlReader::Check valid, std::string_view wanted) {
+    return [this, wanted, handler = yaml_.text(out, valid, wanted), valid](const YamlNode& node) {
+      if (node.kind != YamlNode::Kind::kScalar || mentions_secret(node.text) || valid(node.text)) return handler(node);
+      yaml_.mistake(node, "expected " + std::string(wanted) + ", found " + shown(redact_url(node.text)));
+    };
   }
   YamlReader::Handler inbox() {
     return yaml_.text(config_.nats.inbox, valid_prefix, "dot-separated words of letters, digits, _ and -");
@@ -134,7 +141,7 @@ class ConfigReader {
   YamlReader::Handler prefix() {
     return yaml_.text(config_.prefix, valid_prefix, "dot-separated words of letters, digits, _ and -");
   }
-  YamlReader::Handler store() { return yaml_.text(config_.store, valid_store, "sqlite:PATH or postgresql://..."); }
+  YamlReader::Handler store() { return url(config_.store, valid_store, "sqlite:PATH or postgresql://..."); }
 
   void nats(const YamlNode& node) {
     NatsOptions& nats = config_.nats;

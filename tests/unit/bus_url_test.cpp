@@ -12,6 +12,9 @@ TEST_CASE("a URL for logs names no password") {
   CHECK(redact_url("nats://token@host") == "nats://***@host");
   CHECK(redact_url("tls://u:p@ss@host:1,nats://u:q@other:2") == "tls://***@host:1,nats://***@other:2");
   CHECK(redact_url("user:secret@host") == "***@host");
+  CHECK(redact_url("nats://u:sec,ret@host:1,nats://other:2") == "nats://***@host:1,nats://other:2");
+  CHECK(redact_url("nats://first:1,tls://u:s@e,c,ret@host:1") == "nats://first:1,tls://***@host:1");
+  CHECK(redact_url("u:sec,ret@host") == "***@host");
   CHECK(redact_url("").empty());
 }
 

@@ -209,7 +209,12 @@ TEST_CASE("every mistake is told with its place") {
        "nats.url: expected nats://host:port or tls://host:port (several: with commas), found `http://x`"},
       {"nats: {url: @'nats://a:b@x:4222,nats://y:65536'}\n",
        "nats.url: expected nats://host:port or tls://host:port (several: with commas), found "
-       "`nats://a:b@x:4222,nats://y:65536`"},
+       "`nats://***@x:4222,nats://y:65536`"},
+      {"nats: {url: @'nats:/u:secret@x:4222'}\n",
+       "nats.url: expected nats://host:port or tls://host:port (several: with commas), found `***@x:4222`"},
+      {"nats: {url: @'nats://u:se,cret@x:4222'}\n",
+       "nats.url: expected nats://host:port or tls://host:port (several: with commas), found `nats://***@x:4222`"},
+      {"store: @mysql://u:secret@x\n", "store: expected sqlite:PATH or postgresql://..., found `mysql://***@x`"},
       {"nats: {tls: @{cert: /c}}\n", "nats.tls: `cert` and `key` belong together"},
       {"store: @mysql://x\n", "store: expected sqlite:PATH or postgresql://..., found `mysql://x`"},
       {"retry: @{base: 1m, max: 1s}\n", "retry: `max` is less than `base`"},

@@ -67,12 +67,18 @@ bool wants_tls(const std::vector<std::string>& servers) {
 }
 
 std::string redact_url(std::string_view url) {
-  std::string text;
+  std::vector<std::string> shown;
   for (const std::string& server : split_servers(url)) {
     const UrlParts parts = parts_of(server);
-    if (!text.empty()) text += ',';
-    text.append(parts.scheme).append(parts.userinfo.empty() ? "" : "***@").append(parts.address);
+    std::string scheme(parts.scheme);
+    // What looks like a server before it may be where a password begins that has a comma in it.
+    for (; scheme.empty() && !parts.userinfo.empty() && !shown.empty(); shown.pop_back()) {
+      scheme = parts_of(shown.back()).scheme;
+    }
+    shown.push_back(scheme.append(parts.userinfo.empty() ? "" : "***@").append(parts.address));
   }
+  std::string text;
+  for (const std::string& server : shown) text += (text.empty() ? "" : ",") + server;
   return text;
 }
 
