@@ -113,6 +113,10 @@ class ConfigReader {
       handler(value);
     }
     const auto given = [&](const char* name) { return env.contains(name) && !env.at(name).empty(); };
+    // One signs in in one way: what the environment gives is not mixed with what the file has.
+    const bool creds = given("MUSTER_NATS_CREDS"), seed = given("MUSTER_NATS_NKEY_SEED");
+    if (seed && !creds) config_.nats.creds.clear();
+    if (creds && !seed) config_.nats.nkey_seed.clear();
     const bool files = given("MUSTER_NATS_TLS_CERT") || given("MUSTER_NATS_TLS_KEY");
     if (files && config_.nats.tls_cert.empty() != config_.nats.tls_key.empty()) {
       YamlNode nowhere;

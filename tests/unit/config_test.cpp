@@ -414,6 +414,13 @@ TEST_CASE("the environment overrides the file") {
   for (const auto* url : {"nats://h:0", "nats://h:", "nats://h:x", "nats://u:p@h:99999", "tls://[::1]:1x"}) {
     CHECK_FALSE(mistakes_in("", {{"MUSTER_NATS_URL", url}}).empty());
   }
+  // One signs in in one way: another one of the file would be taken first.
+  const std::string both = "nats: {creds: /file.creds, nkey_seed: /file.nk}\n";
+  CHECK(good(both, {{"MUSTER_NATS_NKEY_SEED", "/env.nk"}}).nats.creds.empty());
+  CHECK(good(both, {{"MUSTER_NATS_NKEY_SEED", "/env.nk"}}).nats.nkey_seed == "/env.nk");
+  CHECK(good(both, {{"MUSTER_NATS_CREDS", "/env.creds"}}).nats.creds == "/env.creds");
+  CHECK(good(both, {{"MUSTER_NATS_CREDS", "/env.creds"}}).nats.nkey_seed.empty());
+  CHECK(good(both, {{"MUSTER_NATS_CREDS", ""}}).nats.creds == "/file.creds");
   const std::string apart = "$MUSTER_NATS_TLS_CERT: it and $MUSTER_NATS_TLS_KEY belong together\n";
   CHECK(mistakes_in("", {{"MUSTER_NATS_TLS_KEY", "/key.pem"}}) == apart);
   CHECK(mistakes_in("", {{"MUSTER_NATS_TLS_CERT", "/cert.pem"}, {"MUSTER_NATS_TLS_KEY", ""}}) == apart);
