@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 
 #include "manifest_json.h"
 #include "schema/subjects.h"
@@ -29,12 +30,33 @@ std::filesystem::path default_data_dir() {
   return std::filesystem::path(home == nullptr ? "." : home) / ".local/state/muster";
 }
 
-/// Where a running `muster up` says how to reach its bus.
-std::string url_of_data_dir(const std::filesystem::path& data_dir) {
+/// Takes where the fleet is from the file in which a running `muster up` says so: the URL, and by their keys what one
+/// needs besides. What was given is not mixed with it: one signs in in one way, and a certificate has a key of its own.
+void find_fleet(const CLI::App& app, const std::filesystem::path& data_dir, WorkerOptions& options) {
+  const auto given = [&](const char* name) { return app.get_option(name)->count() > 0; };
+  const bool signs_in = given("--creds") || given("--nkey-seed");
+  const bool has_certificate = given("--tls-cert") || given("--tls-key");
+  struct Key {
+    std::string_view name;
+    std::string& value;
+    bool given;
+  };
+  NatsOptions& nats = options.nats;
+  const Key keys[] = {{"prefix", options.prefix, given("--prefix")},
+                      {"inbox", nats.inbox, given("--inbox")},
+                      {"creds", nats.creds, signs_in},
+                      {"nkey_seed", nats.nkey_seed, signs_in},
+                      {"tls_ca", nats.tls_ca, given("--tls-ca")},
+                      {"tls_cert", nats.tls_cert, has_certificate},
+                      {"tls_key", nats.tls_key, has_certificate}};
   std::ifstream file(data_dir / "nats.url");
-  std::string url;
-  std::getline(file, url);
-  return url.empty() ? kDefaultUrl : url;
+  std::getline(file, nats.url);
+  if (nats.url.empty()) nats.url = kDefaultUrl;
+  for (std::string line; std::getline(file, line);) {
+    const auto name = std::string_view(line).substr(0, line.find('='));
+    const auto* const key = std::ranges::find(keys, name, &Key::name);
+    if (key != std::end(keys) && !key->given) key->value = line.substr(std::min(line.size(), name.size() + 1));
+  }
 }
 
 /// It also names a file.
@@ -117,7 +139,7 @@ std::variant<WorkerOptions, int> parse_command_line(int argc, const char* const*
     std::cout << to_json(plugin.manifest()).dump(2) << '\n' << std::flush;
     return std::cout ? 0 : 1;
   }
-  if (options.nats.url.empty()) options.nats.url = url_of_data_dir(data_dir);
+  if (options.nats.url.empty()) find_fleet(app, data_dir, options);
   if (options.state_dir.empty()) options.state_dir = data_dir / "workers";
   options.nats.name = program + " " + options.pool;
   options.log_level = verbose ? spdlog::level::debug : quiet ? spdlog::level::warn : spdlog::level::info;
