@@ -427,6 +427,35 @@ TEST_CASE_METHOD(CommandsFixture, "what is managed no more is judged by the filt
   CHECK(listed("NS::Box").size() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture,
+                 "what is forgotten while a run looks, and has changed, is judged by the filters, too") {
+  system.list_properties = true;
+  start_discovered();
+  apply(stack({box("a"), box("b")}));
+  system.inspection.filters = {{{"NS::Box"}, {PropertyMatch{"$.name", MatchOp::kEq, "\"a\""}}, FilterAction::kExclude}};
+  CHECK(discover()["state"] == "complete");
+  CHECK(listed("NS::Box").size() == 2);
+  for (auto& thing : system.things["NS::Box"]) {
+    auto properties = Json::parse(thing.properties);
+    properties["note"] = "changed by hand";
+    thing.properties = properties.dump();
+  }
+  bool held = false;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ListJob>(job.operation) || job.type != "NS::Box") return {};
+    held = true;
+    return FakeWorker::Hold{};
+  };
+  api("discover");
+  wait_until([&] { return held; });
+  REQUIRE(api("forget", {{"stack", "shop"}, {"all", true}}).contains("count"));
+  worker().on_job = {};
+  worker().release();
+  finish_runs();
+  discover();
+  CHECK(listed("NS::Box").size() == 1);
+}
+
 TEST_CASE_METHOD(IdentityFixture, "labels follow a plugin's new query") {
   manifest.types[0].label_query = "$.kind";
   start_discovered();
