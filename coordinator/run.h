@@ -164,7 +164,10 @@ class Run {
   void queue_children(Scan& scan, RowId row);
   /// Label of the item that is being observed; its properties are parsed at most once, for filters and label together.
   std::string label_of(const TargetRun& target, const Scan& scan, std::string_view text, std::string_view native_id);
-  /// What was seen, in canonical form: as it came, or `made`. Nothing: it is no JSON object, which is told.
+  /// Whether properties of that size are more than a resource may have, which is told.
+  bool too_large(const TargetRun& target, Scan& scan, const std::string& native_id, std::size_t bytes);
+  /// What was seen, in canonical form: as it came, or `made`. Nothing: it is no JSON object, or too large a one, which
+  /// is told.
   std::optional<std::string_view> canonical_of(TargetRun& target, Scan& scan, const Item& item, JsonText& made);
   /// What the filters say. Nothing: they cannot judge it, which is told.
   std::optional<bool> keeps(TargetRun& target, Scan& scan, const std::string& native_id, std::string_view text);

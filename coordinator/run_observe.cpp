@@ -218,6 +218,14 @@ Result<void> Run::parse(std::string_view text) {
   return {};
 }
 
+bool Run::too_large(const TargetRun& target, Scan& scan, const std::string& native_id, std::size_t bytes) {
+  if (bytes <= kMaxPropertiesBytes) return false;
+  ++scan.counts.errors;
+  problem(target, scan.type->name, errc_name(Errc::kLimit),
+          native_id + ": properties of " + std::to_string(bytes) + " bytes, the limit is 262144");
+  return true;
+}
+
 std::optional<std::string_view> Run::canonical_of(TargetRun& target, Scan& scan, const Item& item, JsonText& made) {
   if (is_canonical_object(item.properties)) return item.properties;
   auto canonical = canonical_object(item.properties);
@@ -227,6 +235,7 @@ std::optional<std::string_view> Run::canonical_of(TargetRun& target, Scan& scan,
             item.native_id + ": the properties are no JSON object: " + canonical.error().message);
     return std::nullopt;
   }
+  if (too_large(target, scan, item.native_id, canonical->size())) return std::nullopt;
   made = std::move(*canonical);
   return made;
 }
@@ -267,13 +276,7 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
     }
   }
   parsed_ = {};  // the buffer of the item before may lie where this one does
-  if (item.properties.size() > kMaxPropertiesBytes) {
-    ++scan.counts.errors;
-    problem(
-        target, scan.type->name, errc_name(Errc::kLimit),
-        item.native_id + ": properties of " + std::to_string(item.properties.size()) + " bytes, the limit is 262144");
-    return Seen::kRefused;
-  }
+  if (too_large(target, scan, item.native_id, item.properties.size())) return Seen::kRefused;
   auto* entry = scan.index.find(hash128(item.native_id));
   if (s_.writes.outdates(position_, scan.row.id, item.native_id)) {
     if (entry != nullptr) entry->seen = true;

@@ -413,3 +413,16 @@ TEST_CASE_METHOD(JudgingFixture, "what has taken a renamed object's id is judged
   }
   CHECK(misnamed == Strings{});
 }
+
+TEST_CASE_METHOD(JudgingFixture, "properties are too large by what is kept of them, however short they came") {
+  std::string list = "[1e14";
+  for (int i = 0; i < 40'000; ++i) list += ",1e14";  // as 100000000000000.0 each
+  system.thing("NS::Box", "a").properties = R"({"list":)" + list + "]}";
+  start_discovered();
+  CHECK(listed("NS::Box") == Strings{"b"});
+  const auto report = last_report();
+  REQUIRE(report["problems"].size() == 1);
+  CHECK(report["problems"][0]["code"] == "LIMIT");
+  CHECK_THAT(report["problems"][0]["message"].get<std::string>(),
+             Catch::StartsWith("a: properties of ") && Catch::EndsWith(" bytes, the limit is 262144"));
+}
