@@ -222,6 +222,8 @@ void Run::rename(TargetRun& target, Scan& scan, RowId row, const Deferred& defer
   s_.events.emit(target.target.ns, "resource.renamed", old->id.value,
                  identity(target, scan.type->name, old->id, item.native_id, said));
   if (old->managed) s_.drift.judge(must(s_.store.one(row)).value());
+  // It leaves as what it is called now, and not before it is known what has moved out of it.
+  if (deferred.filtered && !old->managed) filter_out(target, scan, scan.index.find_row(row));
 }
 
 void Run::rename_circle(TargetRun& target, Scan& scan, const std::vector<RowId>& rows) {
@@ -241,8 +243,6 @@ void Run::rename_circle(TargetRun& target, Scan& scan, const std::vector<RowId>&
     item.properties = kept ? std::string(*text) : known->properties;
     seen[i].filtered = kept == false && !(known && known->managed);
     rename(target, scan, row, seen[i]);
-    // It leaves as what it is called now, and not before it is known what has moved out of it.
-    if (seen[i].filtered && there) filter_out(target, scan, scan.index.find_row(row));
   }
 }
 

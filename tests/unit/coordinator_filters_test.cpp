@@ -456,6 +456,36 @@ TEST_CASE_METHOD(CommandsFixture,
   CHECK(listed("NS::Box").size() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture,
+                 "what is forgotten before it is known to be renamed leaves where filters exclude it") {
+  system.list_properties = true;
+  start_discovered();
+  apply(stack({box("a")}));
+  auto& thing = system.things["NS::Box"].front();
+  thing.uid = "u-a";
+  system.inspection.filters = {
+      {{"NS::Box"}, {PropertyMatch{"$.name", MatchOp::kEq, "\"hidden\""}}, FilterAction::kExclude}};
+  discover();
+  const auto known = row("NS::Box", thing.id).row;
+  thing.id = "z";
+  thing.properties = R"({"name":"hidden"})";
+  bool held = false;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ReadJob>(job.operation)) return {};
+    held = true;
+    return FakeWorker::Hold{};
+  };
+  api("discover");
+  wait_until([&] { return held; });
+  REQUIRE(api("forget", {{"stack", "shop"}, {"all", true}}).contains("count"));
+  worker().on_job = {};
+  worker().release();
+  finish_runs();
+  CHECK(store->one(known).value()->state == ResourceState::kFiltered);
+  discover();
+  CHECK(listed("NS::Box").empty());
+}
+
 TEST_CASE_METHOD(IdentityFixture, "labels follow a plugin's new query") {
   manifest.types[0].label_query = "$.kind";
   start_discovered();
