@@ -49,7 +49,7 @@ struct Message {
 /// What each turn of a loop asks for.
 struct BusLink {
   bool connected = false;
-  bool closed = false;                // for good: close() was called, or the credentials are refused for good
+  bool closed = false;                // for good: close() was called
   std::uint64_t connections = 0;      // grows with each successful (re)connect
   std::size_t max_payload = 1 << 20;  // bytes, as the server states it
 };

@@ -106,7 +106,7 @@ WorkerCore::Options core_options(const Plugin& plugin, const WorkerOptions& opti
 void run_loop(WorkerCore& core, NatsBus& bus, ThreadExecutor& executor, const StopSignals& signals,
               const Clock& clock) {
   std::vector<Message> batch;
-  while (!core.ended() && !bus.link().closed) {
+  while (!core.ended()) {
     bus.wait(core.next_due());
     batch.clear();
     bus.receive(batch, kBatch);
@@ -135,7 +135,6 @@ int serve(const Plugin& plugin, const WorkerOptions& options, const std::shared_
   }
   executor.start();
   run_loop(core, *bus, executor, signals, clock);
-  if (bus->link().closed) log->error("the connection is closed for good: {}", bus->status().last_error);
 
   signals.wake(nullptr);
   const int status = core.state() == WorkerCore::State::kDrained ? 0 : 1;
