@@ -59,7 +59,8 @@ Action with_fleet(FleetAction use) {
   return [use = std::move(use)](Session& session) {
     ConfigResult settings = settle(session.common.flags, session.env);
     if (!settings.mistakes.empty()) return report(session.screen, settings.mistakes);
-    if (auto found = find_fleet(settings.config); !found) return report(session.screen, found.error());
+    if (auto found = find_fleet(settings.config, session.common.flags, session.env); !found)
+      return report(session.screen, found.error());
     auto log = std::make_shared<spdlog::logger>("muster");
     if (session.common.verbose) log->sinks().push_back(std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     settings.config.nats.name = "muster command line";

@@ -45,7 +45,8 @@ int run_coordinator(Session& session) {
   ConfigResult settings = read_config(session);
   if (!settings.mistakes.empty()) return report(session.screen, settings.mistakes);
   Config& config = settings.config;
-  if (auto found = find_fleet(config); !found) return refuse(session, found.error().message, 1);
+  if (auto found = find_fleet(config, session.common.flags, session.env); !found)
+    return refuse(session, found.error().message, 1);
   if (auto made = make_data_dir(config.data_dir); !made) return refuse(session, made.error().message, 1);
   if (config.store.empty()) config.store = "sqlite:" + (std::filesystem::path(config.data_dir) / "muster.db").string();
   return session.coordinator(config, make_logger(session));
@@ -87,7 +88,8 @@ int run_worker(Session& session, WorkerOptions options) {
   }
   ConfigResult settings = settle(session.common.flags, session.env);
   if (!settings.mistakes.empty()) return report(session.screen, settings.mistakes);
-  if (auto found = find_fleet(settings.config); !found) return refuse(session, found.error().message, 1);
+  if (auto found = find_fleet(settings.config, session.common.flags, session.env); !found)
+    return refuse(session, found.error().message, 1);
   if (options.folder.empty()) {
     const auto executable = find_plugin(start.executable, own_directory(), session.env);
     if (!executable) return refuse(session, executable.error().message, 2);

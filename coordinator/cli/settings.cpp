@@ -95,7 +95,7 @@ std::string fleet_place(Config config) {
   return lines;
 }
 
-Result<void> find_fleet(Config& config) {
+Result<void> find_fleet(Config& config, const Flags& flags, const Environment& env) {
   if (!config.nats.url.empty()) return {};
   const auto path = std::filesystem::path(config.data_dir) / kUrlFile;
   std::ifstream file(path);
@@ -114,6 +114,9 @@ Result<void> find_fleet(Config& config) {
   // One signs in in one way, and a certificate has a key of its own: what is given is not mixed with what is there.
   if (!config.nats.creds.empty() || !config.nats.nkey_seed.empty()) there.nats.creds = there.nats.nkey_seed = {};
   if (!config.nats.tls_cert.empty()) there.nats.tls_cert = there.nats.tls_key = {};
+  // Who asks for the usual one by its name does not want another.
+  if (!flags.prefix.empty() || !value_of(env, "MUSTER_PREFIX").empty()) there.prefix = config.prefix;
+  if (!value_of(env, "MUSTER_NATS_INBOX").empty()) there.nats.inbox = config.nats.inbox;
   for (std::size_t i = 0; const auto& [key, value] : beside_url(config)) {
     if (*value == *beside_url(usual)[i].second) *value = *beside_url(there)[i].second;
     ++i;

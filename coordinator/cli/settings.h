@@ -41,6 +41,7 @@ std::string fleet_place(Config config);
 
 /// Fills in nats.url where it is empty: what `muster up` keeps in the data directory, else the port of NATS on this
 /// machine. With the former, what stands beside it holds where nothing else was given.
-Result<void> find_fleet(Config& config);
+/// `config`   what settle() made of `flags` and `env`
+Result<void> find_fleet(Config& config, const Flags& flags, const Environment& env);
 
 }  // namespace muster::cli

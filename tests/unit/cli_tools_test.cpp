@@ -91,8 +91,9 @@ TEST_CASE("where the data is") {
 TEST_CASE("where the fleet is: flag, environment, what `up` left in the data directory, this machine") {
   const Directory at;
   const auto url = [&](const std::string& flag, const Environment& env) {
-    Config config = settle({flag, at.path(), "", ""}, env).config;
-    REQUIRE(find_fleet(config));
+    const Flags flags{flag, at.path(), "", ""};
+    Config config = settle(flags, env).config;
+    REQUIRE(find_fleet(config, flags, env));
     return config.nats.url;
   };
   CHECK(url("", {}) == "nats://127.0.0.1:4222");
@@ -116,7 +117,7 @@ TEST_CASE("what `up` left says how to sign in where that is not given") {
   at.file("nats.url", fleet_place(of_fleet));
   const auto found = [&](const Flags& flags, const Environment& env) {
     Config config = settle(flags, env).config;
-    REQUIRE(find_fleet(config));
+    REQUIRE(find_fleet(config, flags, env));
     return config;
   };
   auto config = found({"", at.path(), "", ""}, {});
@@ -132,6 +133,9 @@ TEST_CASE("what `up` left says how to sign in where that is not given") {
   CHECK(config.prefix == "mine");
   CHECK(config.nats.creds.empty());
   CHECK(config.nats.nkey_seed == "/my.seed");
+  CHECK(found({"", at.path(), "muster", ""}, {}).prefix == "muster");  // though that is the usual one
+  CHECK(found({"", at.path(), "", ""}, {{"MUSTER_PREFIX", "muster"}}).prefix == "muster");
+  CHECK(found({"", at.path(), "", ""}, {{"MUSTER_NATS_INBOX", "_INBOX"}}).nats.inbox == "_INBOX");
   config = found({"nats://other:1", at.path(), "", ""}, {});
   CHECK(config.prefix == "muster");
   CHECK(config.nats.creds.empty());
