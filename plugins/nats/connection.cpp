@@ -4,8 +4,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -16,6 +14,7 @@
 #include "worker_sdk/bus/nats_bus.h"
 #include "worker_sdk/bus/nats_url.h"
 #include "worker_sdk/bus/nkey.h"
+#include "worker_sdk/bus/sign_in_file.h"
 
 namespace muster::nats {
 namespace {
@@ -59,21 +58,14 @@ Error refused(natsStatus status, const std::string& url, const std::string& text
   }
 }
 
-/// The library itself reads credentials only while it connects, and then takes a missing file for a missing server.
-Result<std::string> slurp(const std::string& path) {
-  std::ifstream file(path);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return invalid_request(path + ": cannot be read");
-  return text;
-}
-
 Result<void> set_login(natsOptions* to, const BusAccess& server) {
   natsStatus status = NATS_OK;
   if (!server.creds.empty()) {
-    if (auto readable = slurp(server.creds); !readable) return readable.error();
+    // The library reads them only while it connects, and then takes a missing file for a missing server.
+    if (auto readable = read_sign_in_file(server.creds); !readable) return readable.error();
     status = natsOptions_SetUserCredentialsFromFiles(to, server.creds.c_str(), nullptr);
   } else if (!server.nkey_seed.empty()) {
-    const auto seed = slurp(server.nkey_seed);
+    const auto seed = read_sign_in_file(server.nkey_seed);
     if (!seed) return seed.error();
     const auto key = nkey_public_of_seed(*seed);
     if (!key) return invalid_request(server.nkey_seed + ": " + key.error().message);

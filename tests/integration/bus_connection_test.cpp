@@ -88,12 +88,13 @@ TEST_CASE("without a server there is an error, without a password in it") {
   options.url.clear();
   CHECK(code_of(NatsBus::connect(options, quiet())) == Errc::kInvalidRequest);
   options.url = "nats://127.0.0.1:1";
-  options.creds = "/nonexistent/file";
-  CHECK_FALSE(NatsBus::connect(options, quiet()));
-  options.creds.clear();
-  options.nkey_seed = "/nonexistent/file";
-  CHECK(code_of(NatsBus::connect(options, quiet())) == Errc::kInvalidRequest);
-  options.nkey_seed.clear();
+  for (auto* const file : {&options.creds, &options.nkey_seed}) {
+    for (const auto* const none : {"/nonexistent/file", "/"}) {
+      *file = none;
+      CHECK(code_of(NatsBus::connect(options, quiet())) == Errc::kInvalidRequest);
+    }
+    file->clear();
+  }
   options.tls_ca = "/nonexistent/file";
   CHECK(code_of(NatsBus::connect(options, quiet())) == Errc::kInvalidRequest);
 }

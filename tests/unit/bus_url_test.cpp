@@ -1,8 +1,11 @@
 #include <catch2/catch.hpp>
+#include <fstream>
 
+#include "support/scratch.h"
 #include "worker_sdk/bus/nats_bus.h"
 #include "worker_sdk/bus/nats_url.h"
 #include "worker_sdk/bus/nkey.h"
+#include "worker_sdk/bus/sign_in_file.h"
 
 using namespace muster;
 
@@ -56,4 +59,15 @@ TEST_CASE("a damaged seed is refused and not repeated") {
     CHECK(key.error().code == Errc::kInvalidRequest);
     CHECK(key.error().message.find("CSSL3") == std::string::npos);
   }
+}
+
+TEST_CASE("a file to sign in with is read whole, or it is said what is wrong with it") {
+  const test::Scratch scratch;
+  const std::string path = scratch.path / "file";
+  const auto code = [](const Result<std::string>& read) { return read ? "" : errc_name(read.error().code); };
+  CHECK(read_sign_in_file(path).error().message == path + ": cannot be read: No such file or directory");
+  std::ofstream(path) << "SU\n\nx";
+  CHECK(read_sign_in_file(path).value() == "SU\n\nx");
+  CHECK(code(read_sign_in_file(scratch.path)) == "INVALID_REQUEST");
+  CHECK(code(read_sign_in_file("/dev/zero")) == "INVALID_REQUEST");
 }

@@ -11,13 +11,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <string_view>
 
 #include "worker_sdk/bus/nats_url.h"
 #include "worker_sdk/bus/nkey.h"
+#include "worker_sdk/bus/sign_in_file.h"
 
 namespace muster {
 namespace {
@@ -70,11 +69,13 @@ natsStatus set_servers(natsOptions* to, const std::vector<std::string>& servers)
 Result<void> set_credentials(natsOptions* to, const NatsOptions& options) {
   natsStatus status = NATS_OK;
   if (!options.creds.empty()) {
+    // The library reads them only while it connects, and then takes a missing file for a missing server.
+    if (auto readable = read_sign_in_file(options.creds); !readable) return readable.error();
     status = natsOptions_SetUserCredentialsFromFiles(to, options.creds.c_str(), nullptr);
   } else if (!options.nkey_seed.empty()) {
-    std::ifstream file(options.nkey_seed);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    const Result<std::string> key = nkey_public_of_seed(text);
+    const Result<std::string> text = read_sign_in_file(options.nkey_seed);
+    if (!text) return text.error();
+    const Result<std::string> key = nkey_public_of_seed(*text);
     if (!key) return Error{Errc::kInvalidRequest, options.nkey_seed + ": " + key.error().message};
     status = natsOptions_SetNKeyFromSeed(to, key->c_str(), options.nkey_seed.c_str());
   }
