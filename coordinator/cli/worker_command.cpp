@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "coordinator/cli/plugin_folder.h"
 #include "coordinator/cli/plugin_path.h"
@@ -28,10 +26,9 @@ Result<std::string> value_of(const SecretPart& part, const Environment& env, con
     return it->second;
   }
   const std::string path = part.kind == SecretPart::Kind::kFile ? part.text : secret_dir + "/" + part.text;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Error{Errc::kAccessDenied, path + " cannot be read"};
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!text.empty() && text.back() == '\n') text.pop_back();
+  auto text = read_file(path);
+  if (!text) return Error{Errc::kAccessDenied, path + " " + text.error().message};
+  if (!text->empty() && text->back() == '\n') text->pop_back();
   return text;
 }
 

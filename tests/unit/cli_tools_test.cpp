@@ -180,6 +180,10 @@ TEST_CASE("a configured worker may resolve what its entry allows and what target
   const auto unset = configured_worker(config.workers[0], config, Verbosity::kQuiet, {});
   REQUIRE_FALSE(unset);
   CHECK(unset.error().message == "worker " + plugin + ", env A: ${env:IN} is not set");
+  config.workers[0].env = {{"A", "${file:" + at.path() + "}"}};
+  const auto directory = configured_worker(config.workers[0], config, Verbosity::kQuiet, {});
+  REQUIRE_FALSE(directory);
+  CHECK(directory.error().message == "worker " + plugin + ", env A: " + at.path() + " cannot be read: is it a file?");
 }
 
 TEST_CASE("completion scripts parse and know the verbs") {
