@@ -16,7 +16,7 @@ namespace {
 
 constexpr Millis kWaitForWorkers{10'000};  // that the configuration names, before the first run
 constexpr Millis kWaitForReturn{10'000};   // of workers that fell silent: they may be restarting
-constexpr Millis kProgressEvery{2000};
+constexpr Millis kRunProgressEvery{2000};
 constexpr Millis kBusyAgain{1000};  // until it is seen whether a target that is due is still being looked at
 constexpr std::size_t kRunsKept = 1000;
 constexpr double kSlowestAnnounced = 0.1;  // calls per second: a worker that says less stops its pool
@@ -416,7 +416,7 @@ bool Discovery::begin(Queued& queued, TimePoint now) {
     set_rate(target, now);
   }
   auto run = std::make_unique<Run>(s_, std::move(queued.row), std::move(queued.scope), next_owner_++);
-  active_.push_back({std::move(run), now + kProgressEvery, {}});
+  active_.push_back({std::move(run), now + kRunProgressEvery, {}});
   auto& begun = *active_.back().run;
   begun.start(std::move(targets), now);
   begun.advance(now, taken_before(active_.size() - 1));
@@ -465,7 +465,7 @@ void Discovery::tick(TimePoint now, Effects& effects) {
       if (!next.empty()) run.set_followed_by(std::move(next));
       must(s_.store.prune_runs(kRunsKept));
     } else if (now >= each.next_progress) {
-      each.next_progress = now + kProgressEvery;
+      each.next_progress = now + kRunProgressEvery;
       auto progress = run.progress();
       if (progress != each.last_progress) s_.events.emit({}, "run.progress", run.row().id.value, progress);
       each.last_progress = std::move(progress);
