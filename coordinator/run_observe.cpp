@@ -473,7 +473,8 @@ void Run::observe_known(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, 
     s_.events.emit(target.target.ns, back ? "resource.discovered" : "resource.changed", old->id.value,
                    identity(target, scan.type->name, old->id, item.native_id, said));
     ++scan.counts.changed;
-    if (entry.managed) s_.drift.judge(must(s_.store.one(entry.row)).value());
+    // As it is by now: a command may have adopted it since the index was loaded.
+    if (old->managed) s_.drift.judge(must(s_.store.one(entry.row)).value());
   } else {
     ++scan.counts.unchanged;
     if (entry.content != content) must(s_.store.restate(entry.row, text, content));

@@ -464,3 +464,22 @@ TEST_CASE_METHOD(CommandsFixture, "a target is not dropped while another command
   CHECK(apply(file)["state"] == "complete");
   CHECK(store->target("new").value()->state == TargetState::kActive);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "drift of what is adopted while a run looks is told by that run") {
+  system.add("NS::Box", {.id = "b", .properties = R"({"name":"b","size":1})"});
+  start_discovered();
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<ListJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  static_cast<void>(api("discover"));
+  advance(Millis(300));
+  REQUIRE(apply(stack({box("b", {{"size", 1}})}))["state"] == "complete");
+  edit("b", "size", 5);
+  events();
+  worker().on_job = {};
+  worker().release();
+  finish_runs();
+  CHECK(row("NS::Box", "b").drifted);
+  CHECK(resource_events() == std::vector<std::string>{"changed:b", "drifted:b"});
+}
