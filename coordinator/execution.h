@@ -166,6 +166,8 @@ class Execution {
 
   // execution_deletions.cpp: what goes with what is deleted
   std::optional<Error> held_by(const Work& work);
+  /// Why what is to be made anew is not to be deleted for that.
+  std::optional<Error> spared_by(const Work& work);
   static std::function<bool(std::string_view)> outlives(const Work& work);
   void deleted(Work& work, TimePoint now);
   [[nodiscard]] bool is_to_go(const ResourceRecord& row) const;

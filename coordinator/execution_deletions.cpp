@@ -25,6 +25,13 @@ std::optional<Error> Execution::held_by(const Work& work) {
   return held;
 }
 
+/// What can be known before that nothing could take its place.
+std::optional<Error> Execution::spared_by(const Work& work) {
+  if (work.step.action != StepAction::kReplace || work.create_first) return std::nullopt;
+  const auto wanted = document(work.step);
+  return wanted ? std::nullopt : std::optional(wanted.error());
+}
+
 /// Which types outlive what they lie in.
 std::function<bool(std::string_view)> Execution::outlives(const Work& work) {
   return [manifest = work.manifest](std::string_view type) {

@@ -182,6 +182,7 @@ void Execution::take_reading(Work& work, const ReadItem& answer, TimePoint now) 
   work.uid = item.uid;
   if (deletes) {
     if (const auto held = held_by(work)) return fail(work, *held);
+    if (const auto spared = spared_by(work)) return fail(work, *spared);
     work.precondition = {item.uid, item.uid.empty() ? hex(work.state) : std::string()};
     return go_on(work, Phase::kDeleting, now);
   }
