@@ -240,13 +240,17 @@ Difference compare(const PropertyRule& rules, const Json& there, const Json& dec
   return std::move(comparison.result);
 }
 
-void Difference::put_anew(const PropertyRule& rules, const Json& declared, const std::string& pointer,
-                          const std::string& whole) {
+bool is_create_only(const PropertyRule& rules, const std::string& pointer) {
   bool fixed = false;
   for (Json::json_pointer at(pointer); !fixed && !at.empty(); at.pop_back()) {
     fixed = rule_at(rules, at.to_string()).create_only;
   }
-  if (fixed) create_only.push_back(pointer);
+  return fixed;
+}
+
+void Difference::put_anew(const PropertyRule& rules, const Json& declared, const std::string& pointer,
+                          const std::string& whole) {
+  if (is_create_only(rules, pointer)) create_only.push_back(pointer);
   const bool is_put = std::ranges::any_of(
       patch, [&](const Json& change) { return within(whole, change.at("path").get_ref<const std::string&>()); });
   if (is_put) return;

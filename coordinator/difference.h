@@ -28,6 +28,9 @@ struct Difference {
 Difference compare(const PropertyRule& rules, const nlohmann::json& there, const nlohmann::json& declared,
                    const std::vector<std::string>& left_out = {});
 
+/// Whether another value of what a pointer names takes another object: it, or something around it, is create-only.
+bool is_create_only(const PropertyRule& rules, const std::string& pointer);
+
 /// The outermost array that holds what a pointer names, or else the pointer.
 std::string outermost_array(const nlohmann::json& document, const std::string& pointer);
 

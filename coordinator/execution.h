@@ -15,6 +15,7 @@
 
 #include "coordinator/command_plan.h"
 #include "coordinator/compiled_queries.h"
+#include "coordinator/difference.h"
 #include "coordinator/dispatcher.h"
 #include "coordinator/drift.h"
 #include "coordinator/event_log.h"
@@ -168,6 +169,8 @@ class Execution {
   std::optional<Error> held_by(const Work& work);
   /// Why what is to be made anew is not to be deleted for that.
   std::optional<Error> spared_by(const Work& work);
+  /// Whether something differs from what is declared that takes another object; none: nobody can tell.
+  [[nodiscard]] std::optional<bool> calls_for_another(const Work& work, const nlohmann::json& there);
   static std::function<bool(std::string_view)> outlives(const Work& work);
   void deleted(Work& work, TimePoint now);
   [[nodiscard]] bool is_to_go(const ResourceRecord& row) const;
@@ -193,7 +196,7 @@ class Execution {
   bool is_as_declared(const Work& work, const Item& item);
 
   // execution_converging.cpp: what was made or changed, until it is as declared
-  Result<nlohmann::json> differs(const Work& work, const nlohmann::json& there);
+  Result<Difference> differs(const Work& work, const nlohmann::json& there);
   static Error unconfirmed(const Work& work, const Error& why);
   void converge(Work& work, const nlohmann::json& there, TimePoint now);
   void take_converging(Work& work, const ReadItem& answer, TimePoint now);

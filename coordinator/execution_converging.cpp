@@ -17,12 +17,12 @@ using Json = nlohmann::json;
 
 /// What is to be changed of what is there to have it as declared, but for secrets, which are not compared.
 /// errors   those of what it refers to
-Result<Json> Execution::differs(const Work& work, const Json& there) {
+Result<Difference> Execution::differs(const Work& work, const Json& there) {
   const auto wanted = document(work.step);
   if (!wanted) return wanted.error();
   std::vector<std::string> secret;
   for (const auto& each : wanted->secrets) secret.push_back(each.pointer);
-  return compare(rules_of(*work.type), there, Json::parse(wanted->json), secret).patch;
+  return compare(rules_of(*work.type), there, Json::parse(wanted->json), secret);
 }
 
 /// What is done cannot be followed to its end.
@@ -39,7 +39,7 @@ Error Execution::unconfirmed(const Work& work, const Error& why) {
 void Execution::converge(Work& work, const Json& there, TimePoint now) {
   const auto difference = differs(work, there);
   if (!difference) return fail(work, unconfirmed(work, difference.error()));
-  if (difference->empty()) {
+  if (difference->patch.empty()) {
     if (work.old_values) {  // the next apply sends them
       return fail(work, {Errc::kNotStabilized,
                          "it was there before, and whether its write-only values are those that are declared is not "
@@ -60,7 +60,7 @@ void Execution::converge(Work& work, const Json& there, TimePoint now) {
   if (++work.reads < kConvergeReads)
     return go_on(work, Phase::kConverging, now, pause_after(work.reads - 1, kFirstPause));
   std::string message = "done, and it is not as declared:";
-  for (const auto& change : *difference) {
+  for (const auto& change : difference->patch) {
     const auto path = change.at("path").get<std::string>();
     const auto pointer = Json::json_pointer(path);
     message += " " + path + " was declared " + change.value("value", Json()).dump() + " and is " +

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "coordinator/difference.h"
 #include "coordinator/execution_work.h"
 #include "coordinator/inventory_view.h"
 #include "coordinator/must.h"
 #include "schema/mutation.h"
 
 namespace muster {
+
+using Json = nlohmann::json;
 
 /// Something is in it, since it was planned, that must not go with it.
 std::optional<Error> Execution::held_by(const Work& work) {
@@ -25,11 +30,29 @@ std::optional<Error> Execution::held_by(const Work& work) {
   return held;
 }
 
-/// What can be known before that nothing could take its place.
+/// What can be known before that nothing could take its place, or that nothing asks for another one any more: another
+/// command, or somebody by hand, has made it as it is declared.
 std::optional<Error> Execution::spared_by(const Work& work) {
   if (work.step.action != StepAction::kReplace || work.create_first) return std::nullopt;
-  const auto wanted = document(work.step);
-  return wanted ? std::nullopt : std::optional(wanted.error());
+  if (const auto wanted = document(work.step); !wanted) return wanted.error();
+  if (calls_for_another(work, Json::parse(work.prior)) != false) return std::nullopt;
+  return Error{Errc::kConflict, "it need not be made anew any more: plan again", {}, 0};
+}
+
+std::optional<bool> Execution::calls_for_another(const Work& work, const Json& there) {
+  const auto& rules = rules_of(*work.type);
+  const auto& holes = work.step.resource->holes;
+  bool compared = false;
+  for (const auto& change : Json::parse(work.step.patch)) {
+    const auto path = change.at("path").get<std::string>();
+    if (!is_create_only(rules, path)) continue;
+    const bool refers = std::ranges::any_of(
+        holes, [&](const Hole& hole) { return within(path, hole.pointer) || within(hole.pointer, path); });
+    if (refers || rule_at(rules, path).holds_write_only) return std::nullopt;
+    compared = true;
+  }
+  const auto difference = compared ? differs(work, there) : Result<Difference>(Error{});
+  return difference ? std::optional(!difference->create_only.empty()) : std::nullopt;
 }
 
 /// Which types outlive what they lie in.

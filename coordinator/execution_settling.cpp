@@ -78,8 +78,8 @@ void Execution::take_nothing_there(Work& work, TimePoint now) {
 
 bool Execution::is_as_declared(const Work& work, const Item& item) {
   const auto there = nlohmann::json::parse(item.properties, nullptr, false);
-  const auto difference = there.is_object() ? differs(work, there) : Result<nlohmann::json>(Error{});
-  return difference && difference->empty();
+  const auto difference = there.is_object() ? differs(work, there) : Result<Difference>(Error{});
+  return difference && difference->patch.empty();
 }
 
 /// An update finds nothing to update.
