@@ -210,6 +210,7 @@ class Execution {
   void take_finding(Work& work, JobResult result, TimePoint now);
   /// Those of the candidates that are read next, together.
   static std::vector<std::string> first_candidates(const Work& work);
+  bool is_replaced(const Work& work, const Item& item);
   bool is_wanted(Work& work, const Item& item);
   void found(Work& work, const Item& item, TimePoint now);
   /// Once more, in a while; fails the step when that has been tried often enough.

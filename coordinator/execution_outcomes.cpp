@@ -367,7 +367,8 @@ void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
     return again(work, Phase::kFinding, hidden, now);
   }
   // It is not there: the uncertain attempt has made nothing so far, and the same key may be tried again.
-  again(work, Phase::kCreating, {Errc::kNotStabilized, "there is no such object", {}, 0}, now);
+  const auto why = search.in_the_way.empty() ? "there is no such object" : search.in_the_way + " is there still";
+  again(work, Phase::kCreating, {Errc::kNotStabilized, why, {}, 0}, now);
 }
 
 /// It bears the name. Since an earlier command asked for it, somebody else may have made it, with values that nobody
@@ -383,6 +384,14 @@ std::vector<std::string> Execution::first_candidates(const Work& work) {
   return {work.search.candidates.begin(), work.search.candidates.begin() + count};
 }
 
+/// What is to be replaced bears the name as well, as long as it is there.
+bool Execution::is_replaced(const Work& work, const Item& item) {
+  const auto old = work.step.action == StepAction::kReplace ? must(s_.store.one(work.step.row)) : std::nullopt;
+  if (!old || old->native_id != item.native_id) return false;
+  if (!old->uid.empty() && !item.uid.empty()) return old->uid == item.uid;
+  return calls_for_another(work, parsed(item.properties)).value_or(!work.second_half());
+}
+
 /// Whether an object is the declared one, by what identifies objects of the type.
 bool Execution::is_wanted(Work& work, const Item& item) {
   const auto& identity = rules_of(*work.type).identity;
@@ -390,9 +399,13 @@ bool Execution::is_wanted(Work& work, const Item& item) {
   const auto wanted = document(work.step);  // what it refers to may have gone since: names are mostly known without
   const auto declared = Json::parse(wanted ? wanted->json : work.step.resource->properties);
   const auto there = parsed(item.properties);
-  return there.is_object() && std::ranges::all_of(identity, [&](const std::string& property) {
-           return declared.contains(property) && there.contains(property) && declared[property] == there[property];
-         });
+  const bool bears_name =
+      there.is_object() && std::ranges::all_of(identity, [&](const std::string& property) {
+        return declared.contains(property) && there.contains(property) && declared[property] == there[property];
+      });
+  if (!bears_name || !is_replaced(work, item)) return bears_name;
+  work.search.in_the_way = item.native_id;
+  return false;
 }
 
 /// Where what is changed has another id than what was to be changed.

@@ -117,6 +117,7 @@ struct Execution::Work {
     int barren_pages = 0;                   // in a row, that brought no id
     std::vector<std::string> candidates{};  // ids that it gave without properties
     std::optional<Error> hidden{};          // why something could not be seen for the time being
+    std::string in_the_way{};               // what is to be replaced, and has the name still
   } search;
 };
 

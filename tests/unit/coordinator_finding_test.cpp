@@ -242,3 +242,29 @@ TEST_CASE_METHOD(FindingFixture,
   CHECK(hidden > 1);
   CHECK(asked == 3);
 }
+
+TEST_CASE_METHOD(FindingFixture, "what is to be replaced is not taken for what replaces it") {
+  const bool seen = GENERATE(true, false);  // what differs
+  const std::string property = seen ? "kind" : "seed";
+  for (auto& type : manifest.types) {
+    type.schema = R"({"type":"object","x-muster-identity":["name"],"properties":{
+      "name":{"type":"string"},"id":{"type":"string","readOnly":true},
+      "kind":{"type":"string","x-muster-create-only":true},
+      "seed":{"type":"string","writeOnly":true,"x-muster-create-only":true}}})";
+  }
+  start_discovered();
+  apply(stack({box("a", {{property, "x"}})}));
+  int asked = 0;
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+    if (asked++ > 0) return {};
+    return JobResult(Error{Errc::kNetwork, "reset", {}, 0});
+  };
+  events();
+  auto anew = box("a", {{property, "y"}});
+  anew["replace"] = "create-first";
+  const auto failed = apply(stack({anew}));
+  CHECK(result_of(failed, "a") == "failed NOT_STABILIZED");
+  CHECK_THAT(message_of(failed, "a"), Catch::Matchers::Contains("made-1 is there still"));
+  CHECK(resource_events().empty());
+  CHECK(plan(stack({anew}))["steps"][0]["action"] == "replace");
+}
