@@ -161,7 +161,15 @@ bool Discovery::is_managed_on(const std::string& target) const {
 }
 
 bool Discovery::has_rows(const TargetRow& target) const {
-  return target.resources > 0 || is_managed_on(target.name);
+  return target.resources > 0 || is_managed_on(target.name) || is_worked_on(target.name);
+}
+
+/// What a command is making there will be a row of what the target was when that began.
+bool Discovery::is_worked_on(const std::string& target) const {
+  const auto works_on = [&](const OperationRow& each) { return each.state == "running" && each.target == target; };
+  return std::ranges::any_of(must(s_.store.unfinished_commands()), [&](const CommandRow& command) {
+    return std::ranges::any_of(must(s_.store.operations(command.id)), works_on);
+  });
 }
 
 bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {

@@ -41,7 +41,7 @@ class Discovery {
   /// Those of them that nothing managed stands on leave, as if they had left the configuration.
   void drop_targets(const std::vector<std::string>& names);
   /// Whether what is known of a target could belong to something else once it is declared otherwise: also what is
-  /// managed there and gone, whose id another system may have.
+  /// managed there and gone, whose id another system may have, and what is being made there.
   /// `target`   as of Store::counted_targets()
   [[nodiscard]] bool has_rows(const TargetRow& target) const;
 
@@ -87,6 +87,7 @@ class Discovery {
   bool update_target(TargetRow& row, const TargetConfig& config);
   void remove_target(TargetRow& row);
   [[nodiscard]] bool is_managed_on(const std::string& target) const;
+  [[nodiscard]] bool is_worked_on(const std::string& target) const;
   std::vector<TargetRow>::iterator row_of(std::vector<TargetRow>& rows, const TargetConfig& config,
                                           const std::map<std::string, std::string>& renamed);
   /// What is declared on it, and under way there, goes by the new name.

@@ -483,3 +483,23 @@ TEST_CASE_METHOD(CommandsFixture, "drift of what is adopted while a run looks is
   CHECK(row("NS::Box", "b").drifted);
   CHECK(resource_events() == std::vector<std::string>{"changed:b", "drifted:b"});
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what is made on an empty target that gets another configuration is not of that") {
+  start_discovered();
+  auto file = stack({});
+  file["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}}});
+  REQUIRE(apply(file)["state"] == "complete");
+  finish_runs();
+  auto resource = box("a");
+  resource["target"] = "new";
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto id = begin({{"stacks", {{{"stack", "other"}, {"resources", {resource}}}}}});
+  advance(Millis(300));
+  file["targets"][0]["config"] = {{"json", R"({"zone":"b"})"}, {"secrets", Json::array()}};
+  CHECK_THAT(plan(file)["targets"][0]["reason"].get<std::string>(), Contains("targets accept new"));
+  apply(file);
+  worker().release();
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(state_of("NS::Box", "made-1", "new") == "stale");
+  CHECK(store->target("new").value()->state == TargetState::kChanged);
+}

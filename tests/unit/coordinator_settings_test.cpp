@@ -220,3 +220,17 @@ TEST_CASE_METHOD(CommandsFixture, "a command asks no more often than the limit s
     CHECK(count() <= before + 6);
   }
 }
+
+TEST_CASE_METHOD(SettingsFixture,
+                 "what was begun on an empty target is not asked for again where that is another one") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto id = begin(stack({box("a")}));
+  advance(Millis(300));
+  crash();
+  config.targets[0].config.json = R"({"zone":"b"})";
+  start();
+  CHECK(result_of(end_of(id), "a") == "failed TARGET_CHANGED");
+  CHECK(worker().asked<CreateJob>().size() == 1);
+  CHECK(store->target("t").value()->state == TargetState::kChanged);
+}
