@@ -133,6 +133,7 @@ class Run {
   bool note_listed(TargetRun& target, Scan& scan, const Item& item);
   enum class Seen : std::uint8_t { kKept, kFiltered, kRefused };
   Seen observe(TargetRun& target, Scan& scan, const Item& item, RowId parent);
+  [[nodiscard]] bool is_managed(RowId row) const;
   /// For an id under which the store has another object than `item`: false when that has made room for the item, true
   /// when the item waits, or its target is listed again. `indexed`: the entry is of the scan's index, not a copy.
   bool observe_successor(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, bool indexed, const Item& item,

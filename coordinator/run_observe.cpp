@@ -290,8 +290,8 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
   }
   // Left with its parent earlier in this run, and found again: below another one, or below what took its place.
   if (entry != nullptr && target.left.contains(entry->row)) entry = nullptr;
-  // What is managed is whatever has its id: that was declared.
-  if (entry != nullptr && !entry->managed && is_another(*entry, item)) {
+  // What is managed is whatever has its id: that was declared. A command may have adopted it since it was loaded.
+  if (entry != nullptr && !entry->managed && is_another(*entry, item) && !is_managed(entry->row)) {
     if (observe_successor(target, scan, *entry, !written, item, parent)) return Seen::kKept;
     entry = nullptr;
   }
@@ -329,6 +329,11 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
     observe_unknown(target, scan, item, parent, text, content, filtered);
   }
   return Seen::kKept;
+}
+
+bool Run::is_managed(RowId row) const {
+  const auto known = must(s_.store.one(row));
+  return known && known->managed;
 }
 
 bool Run::observe_successor(TargetRun& target, Scan& scan, ScanIndex::Entry& entry, bool indexed, const Item& item,

@@ -465,8 +465,8 @@ TEST_CASE_METHOD(CommandsFixture, "a target is not dropped while another command
   CHECK(store->target("new").value()->state == TargetState::kActive);
 }
 
-TEST_CASE_METHOD(CommandsFixture, "drift of what is adopted while a run looks is told by that run") {
-  system.add("NS::Box", {.id = "b", .properties = R"({"name":"b","size":1})"});
+TEST_CASE_METHOD(CommandsFixture, "what is adopted while a run looks is managed when that comes to it") {
+  system.add("NS::Box", {.id = "b", .properties = R"({"name":"b","size":1})", .uid = "u-1"});
   start_discovered();
   worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
     if (std::holds_alternative<ListJob>(job.operation)) return FakeWorker::Hold{};
@@ -475,13 +475,20 @@ TEST_CASE_METHOD(CommandsFixture, "drift of what is adopted while a run looks is
   static_cast<void>(api("discover"));
   advance(Millis(300));
   REQUIRE(apply(stack({box("b", {{"size", 1}})}))["state"] == "complete");
-  edit("b", "size", 5);
+  std::vector<std::string> told{"changed:b"};
+  SECTION("and its drift is told") {
+    edit("b", "size", 5);
+    told.emplace_back("drifted:b");
+  }
+  SECTION("and another has taken its place") {
+    system.thing("NS::Box", "b").uid = "u-2";
+  }
   events();
   worker().on_job = {};
   worker().release();
   finish_runs();
-  CHECK(row("NS::Box", "b").drifted);
-  CHECK(resource_events() == std::vector<std::string>{"changed:b", "drifted:b"});
+  CHECK(row("NS::Box", "b").drifted == (told.size() == 2));
+  CHECK(resource_events() == told);
 }
 
 TEST_CASE_METHOD(CommandsFixture, "what is made on an empty target that gets another configuration is not of that") {
