@@ -187,6 +187,10 @@ std::optional<Error> Execution::lost_row(const CommandStep& step) {
                  {},
                  0};
   }
+  if (claim && step.action == StepAction::kAdopt && declared_name(claim->name) != step.name) {
+    return Error{
+        Errc::kConflict, std::string(row->native_id) + " is resource " + claim->name + " of this stack already", {}, 0};
+  }
   if (!claim && step.action != StepAction::kAdopt) {
     return Error{Errc::kConflict, std::string(row->native_id) + " is not the stack's any more: apply again", {}, 0};
   }

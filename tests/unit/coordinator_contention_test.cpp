@@ -491,6 +491,28 @@ TEST_CASE_METHOD(CommandsFixture, "what is adopted while a run looks is managed 
   CHECK(resource_events() == told);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what one command has adopted is not adopted under another name by the next") {
+  system.add("NS::Box", {.id = "x", .properties = R"({"name":"x"})"});
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  begin(stack({box("slow")}, "patch"));
+  advance(Millis(300));
+  const auto adopt_as = [this](const std::string& name) {
+    auto resource = box("x");
+    resource["name"] = name;
+    return begin(stack({resource}, "patch"));
+  };
+  const auto first = adopt_as("a"), second = adopt_as("b"), third = adopt_as("a");
+  worker().on_go = {};
+  worker().release();
+  CHECK(result_of(end_of(first), "a") == "done");
+  const auto refused = end_of(second);
+  CHECK(result_of(refused, "b") == "failed CONFLICT");
+  CHECK_THAT(message_of(refused, "b"), Contains("x is resource a of this stack already"));
+  CHECK(end_of(third)["state"] == "complete");
+  CHECK(store->claim(row("NS::Box", "x").row).value()->name == "a");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is made on an empty target that gets another configuration is not of that") {
   start_discovered();
   auto file = stack({});
