@@ -386,10 +386,11 @@ std::vector<std::string> Execution::first_candidates(const Work& work) {
 
 /// What is to be replaced bears the name as well, as long as it is there.
 bool Execution::is_replaced(const Work& work, const Item& item) {
-  const auto old = work.step.action == StepAction::kReplace ? must(s_.store.one(work.step.row)) : std::nullopt;
+  const bool is_there = work.step.action == StepAction::kReplace && !work.second_half();
+  const auto old = is_there ? must(s_.store.one(work.step.row)) : std::nullopt;
   if (!old || old->native_id != item.native_id) return false;
   if (!old->uid.empty() && !item.uid.empty()) return old->uid == item.uid;
-  return calls_for_another(work, parsed(item.properties)).value_or(!work.second_half());
+  return calls_for_another(work, parsed(item.properties)).value_or(true);
 }
 
 /// Whether an object is the declared one, by what identifies objects of the type.
