@@ -322,14 +322,20 @@ void Execution::note_drift(const CommandStep& step, RowId seen, State ended) {
   if (!claim || claim->declared != step.claim) s_.drift.judge(*row);
 }
 
+/// What a replacement that does not succeed has done all the same.
+std::string_view Execution::half_done(const Work& work) {
+  if (!work.second_half()) return work.emptied_some ? "; some of what lay in it has been deleted" : "";
+  if (work.create_first) return "; what replaces it has been made";
+  return work.row == 0 ? "; what it replaces has been deleted" : "";
+}
+
 void Execution::end(std::size_t index, State state, std::string_view code, const std::string& message) {
   OperationRow operation;
   std::string said = message;
   bool released = false;
   if (const auto it = running_.find(index); it != running_.end()) {
     auto& work = *it->second;
-    const bool deleted_first = work.second_half() && !work.create_first;
-    if (state == State::kCancelled && deleted_first) said += "; what it replaces has been deleted";
+    if (state != State::kDone) said += half_done(work);
     end_write(work);
     jobs_.erase(work.job);
     if (work.change() == Work::Change::kUpdate && state != State::kDone && work.op.uncertain) forget_unread(work);

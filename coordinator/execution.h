@@ -98,6 +98,7 @@ class Execution {
   void begin(std::size_t step, TimePoint now);
   void note_drift(const CommandStep& step, RowId seen, State ended);
   void end(std::size_t step, State state, std::string_view code = {}, const std::string& message = {});
+  static std::string_view half_done(const Work& work);
   void note_end(OperationRow operation, std::size_t step, State state, std::string_view code,
                 const std::string& message);
   void fail(Work& work, const Error& error);

@@ -179,6 +179,7 @@ void Execution::take_emptying(Work& work, const JobOutcome& outcome, TimePoint n
   leave_contents(work, row.row);
   leave(work, row, "parent", "resource.vanished");  // as what goes with it by itself: it is made anew by its own step
   work.contents.pop_back();
+  work.emptied_some = true;
   work.tries = 0;
   go_on(work, Phase::kEmptying, now);
   submit_due(work, now);

@@ -106,6 +106,7 @@ struct Execution::Work {
   std::vector<RowId> contents;  // kEmptying: what is to go first, the innermost at the end
   std::string content_id;       // and what is asked to be deleted of it
   bool emptied = false;         // that has been done
+  bool emptied_some = false;    // something has been deleted for that
   std::optional<UpdateJob> update;
   std::optional<Item> told;              // what a change was answered with that is to be seen yet
   TimePoint told_at = TimePoint::min();  // when there was a sign last of what is being made

@@ -485,3 +485,44 @@ TEST_CASE_METHOD(CancelFixture, "a command that is cancelled while it waits drop
   CHECK(end_of(id)["state"] == "cancelled");
   CHECK(store->target("new").value()->state != TargetState::kRemoved);
 }
+
+TEST_CASE_METHOD(CancelFixture, "of a replacement that does not come to its end is said what it has done") {
+  system.refuses_full = true;
+  start_discovered();
+  const bool create_first = GENERATE(false, true);
+  const auto declared = [&](const std::string& kind) {
+    auto outer = box("a", {{"kind", kind}});
+    if (create_first) outer["properties"]["name"] = "a" + kind;
+    if (create_first) outer["replace"] = "create-first";
+    return create_first ? stack({outer}) : stack({item("b", "a"), outer});
+  };
+  REQUIRE(apply(declared("x"))["state"] == "complete");
+  const auto is_of_outer = [](const Job& job) {
+    return job.type == "NS::Box" && std::holds_alternative<DeleteJob>(job.operation);
+  };
+  SECTION("when it is cancelled") {
+    worker().on_job = [&](const Job& job) -> Behaviour {
+      const bool emptied = create_first || system.things["NS::Item"].empty();
+      if (is_of_outer(job) && emptied) return Busy{};
+      return {};
+    };
+    const auto id = begin(declared("y"));
+    advance(Millis(2000));
+    force_cancel(id);
+    const auto ended = end_of(id);
+    CHECK(result_of(ended, "a") == "cancelled CANCELLED");
+    CHECK_THAT(message_of(ended, "a"),
+               Contains(create_first ? "what replaces it has been made" : "what lay in it has been deleted"));
+  }
+  SECTION("when it fails") {
+    worker().on_go = [&](const Job& job) -> Behaviour {
+      if (!is_of_outer(job)) return {};
+      if (!create_first && !system.things["NS::Item"].empty()) return {};
+      return JobResult(Error{Errc::kAccessDenied, "not for you", {}, 0});
+    };
+    const auto failed = apply(declared("y"));
+    CHECK(result_of(failed, "a") == "failed ACCESS_DENIED");
+    CHECK_THAT(message_of(failed, "a"),
+               Contains(create_first ? "what replaces it has been made" : "what lay in it has been deleted"));
+  }
+}
