@@ -1,6 +1,7 @@
 // Creates whose outcome is not known: what is kept of them, and what it is worth to those that come after.
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -18,6 +19,27 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxPlaces = 16;  // of one resource, of which its key is kept
+
+/// Stands in a claim for what nobody can read back and nobody knows: no digest is like it. What is to be made anew
+/// waits for who knows it.
+constexpr const char* kNotKnown = "unknown";
+
+void forget_value(Json& properties, const std::string& pointer) {
+  const Json::json_pointer at(pointer);
+  if (properties.contains(at)) properties[at] = kNotKnown;
+}
+
+/// What they referred to may be what is used still: the order of deletions must not forget that.
+void forget_holes(DeclaredResource& declared, Json& properties, const std::function<bool(const Hole&)>& goes) {
+  std::erase_if(declared.holes, [&](const Hole& hole) {
+    if (!goes(hole)) return false;
+    forget_value(properties, hole.pointer);
+    for (const auto& part : hole.parts) {
+      if (part.kind == TextPart::Kind::kResource) declared.after.push_back(part.text);
+    }
+    return true;
+  });
+}
 
 std::string text_of(const std::vector<Unsettled>& all) {
   auto list = Json::array();
@@ -90,12 +112,12 @@ std::pair<std::string, JsonText> Execution::unread_of(const Work& work) {
   auto properties = Json::parse(declared->properties);
   for (const auto& pointer : write_only_in(rules_of(*work.type), properties)) {
     auto& value = properties[Json::json_pointer(pointer)];
-    unread += pointer + '=' + std::exchange(value, nullptr).dump() + '\n';
+    unread += pointer + '=' + std::exchange(value, kNotKnown).dump() + '\n';
   }
   DeclaredResource secret;
   std::ranges::copy_if(declared->holes, std::back_inserter(secret.holes), &Hole::secret);
   if (!secret.holes.empty()) unread += declared_text(secret);
-  std::erase_if(declared->holes, [](const Hole& hole) { return hole.secret(); });
+  forget_holes(*declared, properties, &Hole::secret);
   declared->properties = properties.dump();
   return {std::move(unread), declared_text(*declared)};
 }
@@ -142,9 +164,9 @@ void Execution::forget_unread(const Work& work) {
   };
   auto properties = Json::parse(declared->properties);
   for (const auto& pointer : write_only_in(rules_of(*work.type), properties)) {
-    if (is_sent(pointer)) properties[Json::json_pointer(pointer)] = nullptr;
+    if (is_sent(pointer)) forget_value(properties, pointer);
   }
-  std::erase_if(declared->holes, [&](const Hole& hole) { return hole.secret() && is_sent(hole.pointer); });
+  forget_holes(*declared, properties, [&](const Hole& hole) { return hole.secret() && is_sent(hole.pointer); });
   declared->properties = properties.dump();
   const auto text = declared_text(*declared);
   if (text == claim->declared) return;
