@@ -24,6 +24,11 @@ constexpr std::size_t kMaxPlaces = 16;  // of one resource, of which its key is 
 /// waits for who knows it.
 constexpr const char* kNotKnown = "unknown";
 
+/// Whether nobody can read back what it gives a value to.
+bool is_unread(const PropertyRule& rules, const Hole& hole) {
+  return hole.secret() || is_confidential(rules, hole.pointer);
+}
+
 void forget_value(Json& properties, const std::string& pointer) {
   const Json::json_pointer at(pointer);
   if (properties.contains(at)) properties[at] = kNotKnown;
@@ -109,15 +114,17 @@ std::pair<std::string, JsonText> Execution::unread_of(const Work& work) {
   auto declared = claimed(work.step.claim);
   if (!declared) return {};
   std::string unread;
+  const auto& rules = rules_of(*work.type);
   auto properties = Json::parse(declared->properties);
-  for (const auto& pointer : write_only_in(rules_of(*work.type), properties)) {
+  for (const auto& pointer : write_only_in(rules, properties)) {
     auto& value = properties[Json::json_pointer(pointer)];
     unread += pointer + '=' + std::exchange(value, kNotKnown).dump() + '\n';
   }
+  const auto goes = [&](const Hole& hole) { return is_unread(rules, hole); };
   DeclaredResource secret;
-  std::ranges::copy_if(declared->holes, std::back_inserter(secret.holes), &Hole::secret);
+  std::ranges::copy_if(declared->holes, std::back_inserter(secret.holes), goes);
   if (!secret.holes.empty()) unread += declared_text(secret);
-  forget_holes(*declared, properties, &Hole::secret);
+  forget_holes(*declared, properties, goes);
   declared->properties = properties.dump();
   return {std::move(unread), declared_text(*declared)};
 }
@@ -140,13 +147,15 @@ std::optional<std::string> Execution::unread_moved(const Work& work) {
   const auto is_planned = [&](const std::string& pointer) {
     return std::ranges::any_of(patch, [&](const Json& change) { return within(pointer, change.at("path")); });
   };
+  const auto& rules = rules_of(*work.type);
   const auto then = Json::parse(sent->properties), now = Json::parse(declared->properties);
-  for (const auto& pointer : write_only_in(rules_of(*work.type), now)) {
+  for (const auto& pointer : write_only_in(rules, now)) {
     const Json::json_pointer at(pointer);
     if (!is_planned(pointer) && (!then.contains(at) || then[at] != now[at])) return pointer;
   }
   for (const auto& hole : declared->holes) {
-    if (hole.secret() && !is_planned(hole.pointer) && std::ranges::count(sent->holes, hole) == 0) return hole.pointer;
+    const bool kept = !is_unread(rules, hole) || is_planned(hole.pointer);
+    if (!kept && std::ranges::count(sent->holes, hole) == 0) return hole.pointer;
   }
   return std::nullopt;
 }
@@ -162,11 +171,13 @@ void Execution::forget_unread(const Work& work) {
   const auto is_sent = [&](const std::string& pointer) {
     return std::ranges::any_of(patch, [&](const Json& change) { return within(pointer, change.at("path")); });
   };
+  const auto& rules = rules_of(*work.type);
   auto properties = Json::parse(declared->properties);
-  for (const auto& pointer : write_only_in(rules_of(*work.type), properties)) {
+  for (const auto& pointer : write_only_in(rules, properties)) {
     if (is_sent(pointer)) forget_value(properties, pointer);
   }
-  forget_holes(*declared, properties, [&](const Hole& hole) { return hole.secret() && is_sent(hole.pointer); });
+  forget_holes(*declared, properties,
+               [&](const Hole& hole) { return is_unread(rules, hole) && is_sent(hole.pointer); });
   declared->properties = properties.dump();
   const auto text = declared_text(*declared);
   if (text == claim->declared) return;

@@ -75,3 +75,20 @@ TEST_CASE_METHOD(UnreadFixture, "what a secret refers to outlives it, also where
   CHECK(planned["steps"][0]["name"] == "a");
   CHECK(planned["steps"][1]["after"] == Json{0});
 }
+
+TEST_CASE_METHOD(UnreadFixture, "a reference that nobody can read back counts as sent no more when it may be another") {
+  start_discovered();
+  const auto declared = [&](const std::string& to) {
+    const auto parts = Json::array({{{"resource", to}, {"path", "id"}}});
+    return stack({box("b"), box("c"), with_hole(box("a", {{"login", {{"user", "u"}}}}), "/login/pin", parts)});
+  };
+  REQUIRE(apply(declared("b"))["state"] == "complete");
+  lose_answers(true);
+  REQUIRE(apply(declared("c"))["state"] == "failed");
+  worker().on_go = {};
+  finish_runs();
+  REQUIRE(thing("a")["login"]["pin"] == thing("c")["id"]);
+  CHECK(apply(declared("b"))["state"] == "complete");
+  CHECK(thing("a")["login"]["pin"] == thing("b")["id"]);
+  CHECK(plan(declared("b"))["nothing"] == true);
+}
