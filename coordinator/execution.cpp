@@ -282,6 +282,7 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
   auto& work = *found->second;
   const auto phase = work.phase();
   work.job = {};
+  if (is_cut_off(work, outcome)) return stop(work, now);
   if (phase == Phase::kCreating || phase == Phase::kUpdating || phase == Phase::kDeleting || phase == Phase::kPolling) {
     work.op.uncertain = work.op.uncertain || (outcome.uncertain && !MUSTER_MUTATION("unknown-is-failed"));
     const auto* error = std::get_if<Error>(&outcome.result);

@@ -203,6 +203,8 @@ class Execution {
   void take_converging(Work& work, const ReadItem& answer, TimePoint now);
 
   // execution_outcomes.cpp: what answers mean
+  /// Force has ended a look as well: it is taken once more, for how the change went is not known without.
+  [[nodiscard]] bool is_cut_off(Work& work, const JobOutcome& outcome) const;
   void take_reading(Work& work, const ReadItem& answer, TimePoint now);
   void take_change(Work& work, JobResult result, TimePoint now);
   void take_failure(Work& work, const Error& error, TimePoint now);

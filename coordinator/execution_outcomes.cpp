@@ -59,6 +59,14 @@ JsonObject Execution::identity(const ResourceRecord& row) const {
   return data;
 }
 
+bool Execution::is_cut_off(Work& work, const JobOutcome& outcome) const {
+  const auto phase = work.phase();
+  const bool looks = phase == Phase::kPolling || phase == Phase::kSettling || phase == Phase::kFinding;
+  const auto* error = std::get_if<Error>(&outcome.result);
+  const bool cancelled = error != nullptr && error->code == Errc::kCancelled && row_.cancel == Cancelled::kForced;
+  return looks && cancelled && !std::exchange(work.cut_off, true);
+}
+
 bool Execution::is_last_try(const Work& work, const Error& why, TimePoint now) const {
   const int allowed = error_traits(why.code).retry == Retry::kFewTimes ? std::min(3, s_.config.retry.attempts)
                                                                        : s_.config.retry.attempts;

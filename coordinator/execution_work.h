@@ -93,6 +93,7 @@ struct Execution::Work {
   int tries = 0;              // of a change whose outcome is not known, or that conflicted
   int reads = 0;              // that did not show what was wanted
   int polls = 0;
+  bool cut_off = false;     // a look has been, by force
   bool was_listed = false;  // its row, when it was to be read
   bool recovered = false;   // a worker may have its job still
   bool writing = false;     // WriteLog knows of it

@@ -526,3 +526,30 @@ TEST_CASE_METHOD(CancelFixture, "of a replacement that does not come to its end 
                Contains(create_first ? "what replaces it has been made" : "what lay in it has been deleted"));
   }
 }
+
+TEST_CASE_METHOD(CancelFixture, "a look at how a change went that force has cut off is taken once more") {
+  start_discovered();
+  int looks = 0;
+  const auto hold_first = [&](bool is_one) {
+    return is_one && looks++ == 0 ? Behaviour(FakeWorker::Hold{}) : Behaviour();
+  };
+  SECTION("at what is in progress") {
+    worker().on_go = [this](const Job& job) -> Behaviour {
+      auto done = std::get<MutationResult>(system.change(job));
+      return JobResult(MutationResult{MutationStatus::kInProgress, "r", done.native_id, done.uid, {}, Millis(0)});
+    };
+    worker().on_job = [&](const Job& job) { return hold_first(std::holds_alternative<StatusJob>(job.operation)); };
+  }
+  SECTION("for what may have been made") {
+    make_and_crash();
+    system.knows_keys = false;
+    const auto crash_once = worker().on_go;
+    worker().on_go = [=, this](const Job& job) { return count() == 0 ? crash_once(job) : Behaviour(); };
+    worker().on_job = [&](const Job& job) { return hold_first(std::holds_alternative<ListJob>(job.operation)); };
+  }
+  const auto id = begin(stack({box("a")}));
+  advance(Millis(2000));
+  force_cancel(id);
+  CHECK(result_of(end_of(id), "a") == "done");
+  CHECK(row("NS::Box", "made-1").managed);
+}
