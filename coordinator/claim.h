@@ -11,7 +11,7 @@
 namespace muster {
 
 /// A resource as its row keeps what it was last applied as, its claim: DeclaredResource as JSON, with digests for
-/// write-only values.
+/// write-only values; one that nobody knows, after a change of unknown outcome, is like no digest.
 /// `digest`   the same for the same value, and of no use to a thief
 JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
                     const std::function<std::string(const std::string&)>& digest);
