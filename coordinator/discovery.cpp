@@ -161,15 +161,17 @@ bool Discovery::is_managed_on(const std::string& target) const {
 }
 
 bool Discovery::has_rows(const TargetRow& target) const {
-  return target.resources > 0 || is_managed_on(target.name) || is_worked_on(target.name);
+  return target.resources > 0 || is_managed_on(target.name) || is_made_on(target.name);
 }
 
-/// What a command is making there will be a row of what the target was when that began.
-bool Discovery::is_worked_on(const std::string& target) const {
-  const auto works_on = [&](const OperationRow& each) { return each.state == "running" && each.target == target; };
-  return std::ranges::any_of(must(s_.store.unfinished_commands()), [&](const CommandRow& command) {
-    return std::ranges::any_of(must(s_.store.operations(command.id)), works_on);
-  });
+bool Discovery::is_made_on(const std::string& target) const {
+  for (const auto& command : must(s_.store.unfinished_commands())) {
+    for (const auto& operation : must(s_.store.operations(command.id))) {
+      const bool asked = operation.state == "running" && operation.target == target && !operation.job.empty();
+      if (asked && s_.dispatcher.may_have_begun(operation.job)) return true;
+    }
+  }
+  return false;
 }
 
 bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
@@ -193,11 +195,11 @@ bool Discovery::update_target(TargetRow& row, const TargetConfig& config) {
   if (moved && !changed) row.system.clear();
   if (moved) forget_filters(row);
   must(s_.store.put_target(row));
-  if (changed) {
-    mark_stale(s_.store, row.id);
+  if (changed) mark_stale(s_.store, row.id);
+  if (moved) {
     s_.dispatcher.stop_changes(row.id);
+    outdate(row.id);
   }
-  if (moved) outdate(row.id);
   if (changed || back || renamed) {
     const std::string_view is = changed ? "configuration changed" : renamed ? "renamed" : "back";
     JsonObject data;

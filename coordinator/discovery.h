@@ -87,7 +87,8 @@ class Discovery {
   bool update_target(TargetRow& row, const TargetConfig& config);
   void remove_target(TargetRow& row);
   [[nodiscard]] bool is_managed_on(const std::string& target) const;
-  [[nodiscard]] bool is_worked_on(const std::string& target) const;
+  /// Whether a worker may have begun to make something there, of which it is not known yet how that went.
+  [[nodiscard]] bool is_made_on(const std::string& target) const;
   std::vector<TargetRow>::iterator row_of(std::vector<TargetRow>& rows, const TargetConfig& config,
                                           const std::map<std::string, std::string>& renamed);
   /// What is declared on it, and under way there, goes by the new name.

@@ -96,6 +96,14 @@ void Dispatcher::stop_changes(const TargetId& target) {
   }
 }
 
+bool Dispatcher::may_have_begun(const JobId& change) const {
+  const auto it = jobs_.find(change);
+  if (it == jobs_.end()) return true;
+  const auto& record = it->second;
+  const bool sent = record.state == State::kSent || record.state == State::kRunning;
+  return record.uncertain || (sent && record.gone);
+}
+
 void Dispatcher::withdraw(std::uint64_t owner, Effects& effects, const TargetId& target) {
   std::vector<JobId> ids;
   for (const auto& [id, record] : jobs_) {

@@ -96,6 +96,8 @@ class Dispatcher {
   void cancel_jobs(std::uint64_t owner, TimePoint now, Effects& effects);
   /// Of a target that is another by now: changes that nobody has begun end, others are not tried again.
   void stop_changes(const TargetId& target);
+  /// Of a change: whether a worker may have begun it. One that has not been submitted, or has ended, may have been.
+  [[nodiscard]] bool may_have_begun(const JobId& change) const;
   /// Of a job that has been submitted and not ended; none: it is not one of these.
   [[nodiscard]] const Lane* lane_of(const JobId& job) const;
   /// Of a dispatch that still counts; none: it is not one of these.

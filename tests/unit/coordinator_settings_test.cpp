@@ -191,6 +191,24 @@ TEST_CASE_METHOD(SettingsFixture,
   CHECK(state_of("NS::Box", "1") == "present");
 }
 
+TEST_CASE_METHOD(SettingsFixture, "what is being made on a target is not taken to be on what that is after a restart") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto id = begin(stack({box("a")}));
+  settle();
+  crash();
+  config.targets[0].config = {R"({"root":"/elsewhere"})", {}};
+  start();
+  worker().on_go = {};
+  advance(Millis(2000));
+  worker().release();
+  const auto ended = end_of(id);
+  finish_runs();
+  CHECK(api("targets")["items"].at(0).at("state") == "changed");
+  CHECK(result_of(ended, "a") == "failed TARGET_CHANGED");
+  CHECK_THAT(message_of(ended, "a"), Contains("is not known"));
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a command asks no more often than the limit says, whether a run looks or not") {
   config.limits.requests_per_second = 1;
   const auto boxes = [](const std::string& target) {

@@ -251,6 +251,51 @@ TEST_CASE_METHOD(TargetsFixture, "a target without anything on it is another one
   CHECK(store->target("new").value().value().state == TargetState::kActive);
 }
 
+TEST_CASE_METHOD(TargetsFixture,
+                 "a target on which something is being made is another one only with a word of the user") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  auto request = file();
+  const auto first = begin(request);
+  advance(Millis(500));
+  REQUIRE(worker().asked<CreateJob>().size() == 1);
+  request["targets"][0]["config"] = config_of("elsewhere");
+  CHECK_THAT(plan(request)["targets"].at(0)["reason"].get<std::string>(), Contains("targets accept new"));
+  const auto second = begin(request);
+  settle();
+  CHECK(store->target("new").value().value().state == TargetState::kChanged);
+  worker().on_go = {};
+  worker().release();
+  static_cast<void>(end_of(first));
+  CHECK(end_of(second)["state"] == "failed");
+  finish_runs();
+  CHECK(count() == 1);
+  CHECK(state_of("NS::Box", "made-1", "new") == "stale");
+}
+
+TEST_CASE_METHOD(TargetsFixture, "what nobody has begun to make on a target is not made on what it was before") {
+  start_discovered();
+  bool full = true;
+  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    return full && is_mutation(job.operation) ? FakeWorker::Behaviour(Busy{}) : FakeWorker::Behaviour();
+  };
+  auto request = file();
+  const bool offered = GENERATE(true, false);
+  CAPTURE(offered);
+  if (!offered) remove_worker("w1");
+  const auto first = begin(request);
+  settle();
+  request["targets"][0]["config"] = config_of("elsewhere");
+  const auto second = begin(request);
+  if (!offered) add_worker();
+  full = false;
+  CHECK(result_of(end_of(first), "shop") == "failed TARGET_CHANGED");
+  CHECK(end_of(second)["state"] == "complete");
+  CHECK_THAT(worker().asked<CreateJob>().back().target.config.json, Contains("elsewhere"));
+  CHECK(count() == 1);
+  CHECK(store->target("new").value().value().state == TargetState::kActive);
+}
+
 TEST_CASE_METHOD(TargetsFixture, "a plan of targets that others have declared since is not carried out unseen") {
   start_discovered();
   auto request = file();
