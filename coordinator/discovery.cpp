@@ -263,6 +263,13 @@ void Discovery::follow_announced_rates(TimePoint now) {
 Result<Discovery::Trigger> Discovery::accept_target(const std::string& name) {
   for (auto& row : must(s_.store.targets())) {
     if (row.name != name) continue;
+    if (row.state == TargetState::kChanged && is_made_on(name)) {
+      return Error{Errc::kConflict,
+                   "a change that was begun on what target " + name +
+                       " was before is under way still: `muster commands` shows it; wait, or cancel it with --force",
+                   {},
+                   0};
+    }
     if (row.state == TargetState::kChanged) {
       row.state = TargetState::kActive;
       row.system.clear();

@@ -33,7 +33,7 @@ class Discovery {
   Result<Trigger> trigger(ScopePart scope, const std::string& reason);
 
   /// The target's rows are accepted as belonging to its present system and configuration.
-  /// errors   kNotFound
+  /// errors   kNotFound; kConflict: something is being made yet on what it was before
   Result<Trigger> accept_target(const std::string& name);
 
   /// Targets of files that are applied: kept beside those of the configuration, and looked at when they are new.

@@ -264,6 +264,7 @@ TEST_CASE_METHOD(TargetsFixture,
   const auto second = begin(request);
   settle();
   CHECK(store->target("new").value().value().state == TargetState::kChanged);
+  CHECK(api("targets-accept", {{"target", "new"}})["error"]["code"] == "CONFLICT");
   worker().on_go = {};
   worker().release();
   static_cast<void>(end_of(first));
@@ -271,6 +272,7 @@ TEST_CASE_METHOD(TargetsFixture,
   finish_runs();
   CHECK(count() == 1);
   CHECK(state_of("NS::Box", "made-1", "new") == "stale");
+  CHECK(api("targets-accept", {{"target", "new"}})["state"] == "active");
 }
 
 TEST_CASE_METHOD(TargetsFixture, "what nobody has begun to make on a target is not made on what it was before") {
