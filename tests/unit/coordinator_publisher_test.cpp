@@ -261,14 +261,18 @@ TEST_CASE_METHOD(PublisherFixture, "a stream with other limits is updated, and s
 
 TEST_CASE_METHOD(PublisherFixture, "whatever is answered on its inbox is never fatal") {
   emit("resource.discovered");
-  for (const auto* body :
-       {"", "1", "[]", "null", R"({"error":3})", R"({"error":{"err_code":"x"}})",
-        R"({"error":{"err_code":10058,"description":[1]}})", R"({"config":7})", R"({"error":null})"}) {
+  for (const auto* body : {"", "1", "[]", "null", R"({"error":3})", R"({"error":{"err_code":"x"}})",
+                           R"({"error":{"err_code":10058,"description":[1]}})", R"({"config":7})", R"({"config":[1]})",
+                           R"({"config":{"subjects":{}}})", R"({"error":null})"}) {
     CAPTURE(body);
     for (const auto* what : {"stream", "ack.1-1", "ack.", "other"}) {
       make();  // a question counts with its first answer
       CHECK_NOTHROW(answer(what, body));
     }
+    make();
+    answer("stream", R"({"error":{"err_code":10058}})");
+    pump();  // asks what the stream is
+    CHECK_NOTHROW(answer("stream", body));
     CHECK(publisher->published() == 0);
     make();
     stream_is_there();
