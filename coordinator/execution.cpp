@@ -510,7 +510,8 @@ void Execution::advance(TimePoint now) {
 
 TimePoint Execution::next_due() const {
   if (finished_) return TimePoint::max();
-  if (left_ == 0 || (others_left_ == 0 && !deletions_.empty())) return advanced_at_;
+  const bool begun = advanced_at_ != TimePoint{};
+  if (!begun || left_ == 0 || (others_left_ == 0 && !deletions_.empty())) return advanced_at_;
   auto due = next_progress_;
   for (const auto& [index, work] : running_) {
     if (work->due > advanced_at_) due = std::min(due, work->due);  // the others wait for room, which an answer makes

@@ -252,7 +252,7 @@ class Execution {
   std::map<std::string, UnreadProperties> unread_;  // likewise
   std::unordered_map<RowId, std::size_t> to_go_;    // by row: the step that deletes it, or makes it anew
   std::unordered_set<RowId> deleted_;               // of these: the former
-  TimePoint advanced_at_;
+  TimePoint advanced_at_;                           // the last time; none: not yet
   TimePoint next_progress_;
   JsonText last_progress_;
   bool finished_ = false;

@@ -495,6 +495,25 @@ TEST_CASE_METHOD(CommandsFixture, "of the commands that wait the one is cancelle
   CHECK(thing("c").is_null());
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what waited for another command goes on as soon as that has ended") {
+  start_discovered();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  const auto first = begin(stack({box("a")}, "patch"));
+  advance(Millis(300));
+  const auto second = begin(stack({box("b")}, "patch"));
+  settle();
+  worker().release();
+  const auto asked = [&] { return worker().asked<CreateJob>().size(); };
+  do {
+    coordinator->turn();
+  } while (coordinator->next_due() <= clock.now());  // nothing else wakes it
+  worker().turn();
+  CHECK(asked() == 2);
+  worker().on_go = {};
+  worker().release();
+  CHECK(end_of(second)["state"] == "complete");
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is told late is evidence for the command that has asked for it") {
   auto schema = Json::parse(kBoxSchema);
   schema.erase("x-muster-identity");
