@@ -35,6 +35,14 @@ JobId Dispatcher::submit(JobSpec spec, TimePoint now, WallTime wall) {
   return id;
 }
 
+bool Dispatcher::rests(const JobId& job, TimePoint now) {
+  const auto it = jobs_.find(job);
+  if (it == jobs_.end()) return false;
+  const auto& record = it->second;
+  if (record.state != State::kQueued) return record.state == State::kDelayed;
+  return limiter_.ready_at(record.spec.lane.ns, record.spec.target.id, now) > now;
+}
+
 const Lane* Dispatcher::lane_of(const JobId& job) const {
   const auto it = jobs_.find(job);
   return it == jobs_.end() ? nullptr : &it->second.spec.lane;

@@ -98,6 +98,8 @@ class Dispatcher {
   void stop_changes(const TargetId& target);
   /// Of a change: whether a worker may have begun it. One that has not been submitted, or has ended, may have been.
   [[nodiscard]] bool may_have_begun(const JobId& change) const;
+  /// Whether it takes no slot for now: it is to be tried again later, or its target is not to be asked yet.
+  [[nodiscard]] bool rests(const JobId& job, TimePoint now);
   /// Of a job that has been submitted and not ended; none: it is not one of these.
   [[nodiscard]] const Lane* lane_of(const JobId& job) const;
   /// Of a dispatch that still counts; none: it is not one of these.

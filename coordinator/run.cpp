@@ -72,7 +72,10 @@ void Run::begin_targets(TimePoint now, const IsTaken& is_taken) {
   waits_for_others_ = false;
   if (std::ranges::none_of(targets_, [](const auto& target) { return target->phase == kWaiting; })) return;
   std::map<Lane, std::size_t> inspecting;
-  for (const auto& target : targets_) inspecting[target->lane] += target->phase == kInspecting ? 1 : 0;
+  for (const auto& target : targets_) {
+    const bool busy = target->phase == kInspecting && !s_.dispatcher.rests(target->inspection, now);
+    inspecting[target->lane] += busy ? 1 : 0;
+  }
   for (auto& target : targets_) {
     if (target->phase != kWaiting || target->outdated) continue;
     if (is_taken(target->target.id)) {
@@ -123,7 +126,7 @@ void Run::begin_target(TargetRun& target, TimePoint now) {
                s_.config.limits.job_deadline,
                owner_};
   spec.limit = kInspectLimit;
-  submit(std::move(spec), {&target, nullptr, Pending::Inspection{}}, now);
+  target.inspection = submit(std::move(spec), {&target, nullptr, Pending::Inspection{}}, now);
 }
 
 void Run::skip_target(TargetRun& target, std::string_view code, const std::string& why) {
@@ -280,10 +283,11 @@ JobSpec Run::job(const TargetRun& target, const Scan& scan, JobOperation operati
           owner_};
 }
 
-void Run::submit(JobSpec spec, Pending pending, TimePoint now) {
+JobId Run::submit(JobSpec spec, Pending pending, TimePoint now) {
   auto id = s_.dispatcher.submit(std::move(spec), now, s_.clock.wall());
   pending.position = s_.writes.position();
-  pending_.emplace(std::move(id), std::move(pending));
+  pending_.emplace(id, std::move(pending));
+  return id;
 }
 
 bool Run::look_ahead(const JobOutcome& outcome, TimePoint now) {

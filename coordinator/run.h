@@ -102,7 +102,7 @@ class Run {
   /// Takes what the store has of a target whose turn has come: others may have written it since the run began.
   void look_up(TargetRun& target);
   void begin_target(TargetRun& target, TimePoint now);
-  /// A few inspections at once for each slot.
+  /// A few inspections at once for each slot; those that take none for now are not counted.
   void begin_targets(TimePoint now, const IsTaken& is_taken);
   void skip_target(TargetRun& target, std::string_view code, const std::string& why);
   void take_inspection(TargetRun& target, JobResult result);
@@ -122,7 +122,7 @@ class Run {
   static Priority priority_of(const TargetRun& target);
   bool has_room(const TargetRun& target);
   JobSpec job(const TargetRun& target, const Scan& scan, JobOperation operation) const;
-  void submit(JobSpec spec, Pending pending, TimePoint now);
+  JobId submit(JobSpec spec, Pending pending, TimePoint now);
 
   void take_page(TargetRun& target, Scan& scan, const std::shared_ptr<Listing>& listing, bool continued,
                  JobResult result);

@@ -35,6 +35,7 @@ struct Run::TargetRun {
   std::vector<RowId> to_follow;                   // rows whose parent was replaced, until all is listed
   bool all_listed = false;                        // no more ids are on their way
   bool skipped = false;                           // not looked at in this run, or not to its end
+  JobId inspection;                               // under way
   bool unanswered = false;                        // it did not even answer its inspection
   bool deserted = false;                          // no worker was there to ask it
   bool outdated = false;                          // it has been declared anew since: what comes of it is not taken

@@ -499,6 +499,26 @@ TEST_CASE_METHOD(RunsFixture, "targets are inspected as there is room, however m
   CHECK(report["problems"].empty());
 }
 
+TEST_CASE_METHOD(RunsFixture, "targets that cannot be inspected for now keep no other from being inspected") {
+  for (const auto* name : {"a", "b", "u"}) add_target(name);
+  add_worker().announcement.slots = 1;
+  workers[0]->announce();
+  const auto code = GENERATE(Errc::kThrottling, Errc::kNetwork);
+  CAPTURE(errc_name(code));
+  workers.at(0)->on_job = [code](const Job& job) -> FakeWorker::Behaviour {
+    const bool meant = job.target.name != "u" && std::holds_alternative<InspectJob>(job.operation);
+    return meant ? FakeWorker::Behaviour(JobResult(Error{code, "not now", Millis(20'000), 0}))
+                 : FakeWorker::Behaviour();
+  };
+  start();
+  advance(Millis(5000));
+  CHECK(asked_of<InspectJob>("t") == 1);
+  CHECK(asked_of<InspectJob>("u") == 1);
+  CHECK(asked_of<ListJob>("u") > 0);
+  finish_runs();
+  CHECK(scan_of(last_report(), "NS::Box", "u")["complete"] == true);
+}
+
 TEST_CASE_METHOD(RunsFixture, "a run whose deadline comes before a target was looked at has seen nothing of it") {
   config.limits.run_deadline = Millis(5000);
   start_discovered();
