@@ -148,8 +148,9 @@ bool Dispatcher::has_room(const Lane& lane, Priority priority, const TargetId& t
   const auto wanted = std::max<std::size_t>(16, registry_.slots(lane) * kQueuedPerSlot);
   const auto most = static_cast<std::size_t>(config_.limits.jobs_in_flight) * kQueuedPerSlot;
   if (queue.jobs < std::min(wanted, most)) return true;
-  const auto own = queue.jobs_of.find(target);
-  return own == queue.jobs_of.end() || own->second < kQueuedPerTarget;
+  const auto found = queue.jobs_of.find(target);
+  const auto own = found == queue.jobs_of.end() ? 0 : found->second;
+  return own < kQueuedPerTarget || (it->second.idle && own < wanted && queue.jobs < most);
 }
 
 void Dispatcher::count_in(const JobSpec& spec) {

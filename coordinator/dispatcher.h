@@ -112,7 +112,8 @@ class Dispatcher {
   /// Jobs of the lane that have been submitted and not ended.
   [[nodiscard]] std::size_t load(const Lane& lane) const;
   /// More of this priority would only wait longer: callers keep their work until there is room. A target of which
-  /// little is there has room in any case: what waits for one that is slow or may be asked seldom is in no other's way.
+  /// little is there has room in any case, and more of it where slots stay free: what waits for one that is slow or may
+  /// be asked seldom is in no other's way.
   [[nodiscard]] bool has_room(const Lane& lane, Priority priority, const TargetId& target);
   /// Of every pool that has workers or jobs, by name; of `only` these where it is given: each costs a look at its jobs.
   [[nodiscard]] std::vector<PoolLoad> loads(TimePoint now, const std::set<Lane>* only = nullptr);
@@ -200,6 +201,7 @@ class Dispatcher {
     std::size_t unattributed = 0;  // in flight through the queue group, taker not known yet
     std::size_t flying = 0;
     std::size_t stranded = 0;  // of these, with workers that are lost
+    bool idle = false;         // slots were free when it was looked at last, and what is queued rests
     TimePoint not_before;      // nobody responded
   };
 

@@ -94,6 +94,7 @@ void Dispatcher::put_back(Record& record, LaneState& state) {
 }
 
 void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects& effects) {
+  state.idle = false;
   if (state.not_before > now) {
     blocked_until_ = std::min(blocked_until_, state.not_before);
     return;
@@ -103,6 +104,7 @@ void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects
   std::set<std::string> full;
   while (state.flying - state.stranded < capacity) {
     const auto id = next_job(lane, state, full, now);
+    state.idle = !id && full.empty();
     if (!id) return;
     auto& record = jobs_.at(*id);
     if (send(record, state, now, effects)) continue;

@@ -114,6 +114,31 @@ TEST_CASE_METHOD(DispatcherFixture, "there is room for each priority, and for ea
   CHECK(has_room(Priority::kCommand, "t1"));
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "what waits for a target that is not to be asked leaves all slots to another") {
+  join("w1", 32);
+  const auto has_room = [&](const std::string& target) {
+    return dispatcher.has_room({"NS", "default"}, Priority::kDiscovery, TargetId(target));
+  };
+  limiter.throttled("NS", TargetId("t1"), Millis(60'000), clock.now());
+  while (has_room("t1")) submit();
+  const auto resting = dispatcher.load({"NS", "default"});
+  tick();
+  REQUIRE(sent.empty());
+  const auto fill = [&] {
+    for (int i = 0; i < 1000 && has_room("t2"); ++i) submit(spec(Priority::kDiscovery, "t2"));
+    tick();
+  };
+  fill();
+  CHECK(sent.size() == 32);
+  for (int i = 0; i < 100; ++i) {
+    succeed(take().job, "w1");
+    fill();
+  }
+  CHECK(sent.size() == 32);
+  CHECK(dispatcher.load({"NS", "default"}) <= 2 * resting);
+  CHECK_FALSE(has_room("t1"));
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a command does not wait behind discovery that was there before") {
   join("w1");
   for (int i = 0; i < 100; ++i) submit();
