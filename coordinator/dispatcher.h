@@ -34,6 +34,7 @@ struct JobSpec {
   JobId id{};                // of a job that was submitted before; empty: a new one
   bool recovered = false;    // a worker may have it still: it keeps what it says it has
   Millis limit{0};           // from when it is first sent, within `deadline`; 0: none of its own
+  Millis patience{0};        // from submission: until then no wait for its target's rate counts for `deadline`
 };
 
 /// How a job ended. Exactly one for each submitted job, unless it is withdrawn.
@@ -171,6 +172,7 @@ class Dispatcher {
     WorkerId last_worker;            // who had it last: at another attempt others come first
     std::vector<WorkerId> suspects;  // who may have died of it: not heard since it was sent, without any sign of it
     TimePoint deadline;
+    TimePoint patient_until;
     TimePoint since;        // sent, or last renewed
     TimePoint waits_since;  // for a worker, where it is queued
     TimePoint delayed_until;
@@ -188,6 +190,7 @@ class Dispatcher {
   struct TargetQueue {
     TargetId target;
     std::deque<JobId> jobs;
+    TimePoint rested{};  // the last time that it was not to be asked, for its rate
   };
   struct PriorityQueue {
     std::list<TargetQueue> targets;  // front is next
@@ -243,6 +246,10 @@ class Dispatcher {
   void expire(Record& record, TimePoint now, Effects& effects);
   /// What one that ends without having been taken has waited for.
   std::string waited_for(const Record& record, TimePoint now);
+  /// When what is queued for its target rested last; none: it has not.
+  [[nodiscard]] TimePoint rested(const Record& record);
+  /// Of a job that has not been sent: its time begins when what is queued for its target has `rested`.
+  static void extend(Record& record, TimePoint rested);
   /// A dispatch without any sign: lost on its way, or it took its worker with it before that could say a word. Sent
   /// again at once, or, while somebody is not heard who may have it, when it is known whether he lives.
   void send_again(Record& record, TimePoint now);

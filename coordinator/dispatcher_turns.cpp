@@ -64,11 +64,15 @@ std::optional<JobId> Dispatcher::next_job(const Lane& lane, LaneState& state, co
         continue;
       }
       const auto ready = limiter_.ready_at(lane.ns, turn.target, now);
-      if (ready > now) blocked_until_ = std::min(blocked_until_, ready);
+      if (ready > now) {
+        blocked_until_ = std::min(blocked_until_, ready);
+        if (!limiter_.pauses(lane.ns, turn.target, now)) turn.rested = now;
+      }
       if (ready > now || full.contains(job->second.spec.manifest)) {
         targets.splice(targets.end(), targets, targets.begin());
         continue;
       }
+      extend(job->second, turn.rested);
       auto id = std::move(turn.jobs.front());
       turn.jobs.pop_front();
       if (turn.jobs.empty()) {

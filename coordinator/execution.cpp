@@ -208,6 +208,7 @@ void Execution::submit(Work& work, JobOperation operation, TimePoint now, std::s
   spec.priority = priority_of(work);
   const auto left = std::chrono::duration_cast<Millis>(work.deadline - now);
   spec.deadline = std::max(Millis(1000), std::min(left, s_.config.limits.job_deadline));
+  spec.patience = left;
   spec.owner = owner_;
   if (change) {
     spec.id = work.op.job;

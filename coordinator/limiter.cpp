@@ -56,6 +56,11 @@ TimePoint Limiter::ready_at(const std::string& ns, const TargetId& target, TimeP
   return now + std::max<TimePoint::duration>(std::chrono::duration_cast<TimePoint::duration>(wait), Millis(1));
 }
 
+bool Limiter::pauses(const std::string& ns, const TargetId& target, TimePoint now) {
+  const auto* bucket = find(ns, target);
+  return bucket != nullptr && bucket->not_before > now;
+}
+
 bool Limiter::limits(const std::string& ns, const TargetId& target) {
   const auto* bucket = find(ns, target);
   return bucket != nullptr && bucket->rate > 0;

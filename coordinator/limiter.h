@@ -20,6 +20,9 @@ class Limiter {
   /// When the next job for the target may go; `now` or earlier: at once.
   [[nodiscard]] TimePoint ready_at(const std::string& ns, const TargetId& target, TimePoint now);
 
+  /// Whether nothing goes to it yet as its provider has asked for that.
+  [[nodiscard]] bool pauses(const std::string& ns, const TargetId& target, TimePoint now);
+
   /// Whether calls to the target are counted out.
   [[nodiscard]] bool limits(const std::string& ns, const TargetId& target);
 

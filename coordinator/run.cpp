@@ -284,6 +284,7 @@ JobSpec Run::job(const TargetRun& target, const Scan& scan, JobOperation operati
 }
 
 JobId Run::submit(JobSpec spec, Pending pending, TimePoint now) {
+  spec.patience = s_.config.limits.run_deadline;
   auto id = s_.dispatcher.submit(std::move(spec), now, s_.clock.wall());
   pending.position = s_.writes.position();
   pending_.emplace(id, std::move(pending));

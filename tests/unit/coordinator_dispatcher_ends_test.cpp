@@ -303,6 +303,26 @@ TEST_CASE_METHOD(DispatcherFixture, "a job that was not sent by its deadline say
   CHECK(std::get<Error>(outcome().result).message == waited_for);
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "the time of what waits for the rate of its target begins when it may be sent") {
+  join("w1");
+  limiter.set_rate("NS", TargetId("t1"), 0.5, clock.now());
+  limiter.charge("NS", TargetId("t1"), 1, clock.now());
+  auto job = with_deadline(Millis(5000));
+  job.patience = Millis(11'000);
+  for (int i = 0; i < 7; ++i) submit(job);
+  for (int i = 0; i < 5; ++i) {  // one in two seconds
+    const auto message = await();
+    if (i < 3) CHECK(message.job.deadline > Millis(4800));
+    succeed(message.job, "w1");
+  }
+  CHECK(outcomes().size() == 5);
+  advance(Millis(10'000));
+  CHECK(sent.empty());
+  const auto ended = outcomes();
+  REQUIRE(ended.size() == 2);
+  for (const auto& outcome : ended) CHECK(std::get<Error>(outcome.result).code == Errc::kNoWorker);
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a deadline that passes while answers may lie unread ends nothing yet") {
   join("w1");
   const auto message = dispatch(with_deadline(Millis(1000)));

@@ -151,6 +151,19 @@ TEST_CASE_METHOD(RunsFixture, "a target is asked no more often than its worker s
   }
 }
 
+TEST_CASE_METHOD(RunsFixture, "a run lists all of a target that may be asked seldom, however many slots its pool has") {
+  for (int i = 0; i < 200; ++i) system.add("NS::Box", {.id = "more" + std::to_string(i)});
+  system.page = 1000;
+  config.limits.requests_per_second = 1;
+  add_worker().announcement.slots = 64;
+  workers[0]->announce();
+  start();
+  finish_runs();
+  const auto report = last_report();
+  CHECK(report["problems"] == Json::array());
+  CHECK(report["state"] == "complete");
+}
+
 TEST_CASE_METHOD(RunsFixture, "one worker that says the system bears next to nothing does not stop its pool") {
   auto& sly = add_worker("w1");
   sly.announcement.max_requests_per_second = 1e-9;

@@ -209,6 +209,19 @@ TEST_CASE_METHOD(SettingsFixture, "what is being made on a target is not taken t
   CHECK_THAT(message_of(ended, "a"), Contains("is not known"));
 }
 
+TEST_CASE_METHOD(CommandsFixture,
+                 "a command makes all on a target that may be asked seldom, however many slots there are") {
+  config.limits.requests_per_second = 1;
+  add_worker().announcement.slots = 64;
+  worker().announce();
+  start();
+  finish_runs();
+  std::vector<Json> boxes;
+  for (int i = 0; i < 150; ++i) boxes.push_back(box("b" + std::to_string(i)));
+  CHECK(apply(stack(boxes))["state"] == "complete");
+  CHECK(count() == 150);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a command asks no more often than the limit says, whether a run looks or not") {
   config.limits.requests_per_second = 1;
   const auto boxes = [](const std::string& target) {
