@@ -384,19 +384,18 @@ std::string Dispatcher::waited_for(const Record& record, TimePoint now) {
   return "no worker of " + ns + "/" + pool + (full ? " had room for" : " took") + " the job within its deadline";
 }
 
-TimePoint Dispatcher::rested(const Record& record) {
-  const auto& queue = lanes_[record.spec.lane].queues[static_cast<std::size_t>(record.spec.priority)];
-  const auto turn = std::ranges::find(queue.targets, record.spec.target.id, &TargetQueue::target);
-  return turn == queue.targets.end() ? TimePoint{} : turn->rested;
-}
-
 void Dispatcher::extend(Record& record, TimePoint rested) {
   if (record.attempt > 0) return;
-  record.deadline = std::max(record.deadline, std::min(rested + record.spec.deadline, record.patient_until));
+  const auto last = record.offered ? rested : std::max(rested, lanes_[record.spec.lane].full);
+  record.deadline = std::max(record.deadline, std::min(last + record.spec.deadline, record.patient_until));
 }
 
 void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
-  if (record.state == State::kQueued) extend(record, rested(record));
+  if (record.state == State::kQueued) {
+    const auto& queue = lanes_[record.spec.lane].queues[static_cast<std::size_t>(record.spec.priority)];
+    const auto turn = std::ranges::find(queue.targets, record.spec.target.id, &TargetQueue::target);
+    extend(record, turn == queue.targets.end() ? TimePoint{} : turn->rested);
+  }
   if (now >= record.deadline) {
     Error error{Errc::kTimeout, {}, {}, 0};
     if (record.attempt == 0) {

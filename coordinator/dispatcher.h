@@ -34,7 +34,7 @@ struct JobSpec {
   JobId id{};                // of a job that was submitted before; empty: a new one
   bool recovered = false;    // a worker may have it still: it keeps what it says it has
   Millis limit{0};           // from when it is first sent, within `deadline`; 0: none of its own
-  Millis patience{0};        // from submission: until then no wait for its target's rate counts for `deadline`
+  Millis patience{0};  // from submission: until then no wait for its target's rate, or a slot, counts for `deadline`
 };
 
 /// How a job ended. Exactly one for each submitted job, unless it is withdrawn.
@@ -205,6 +205,7 @@ class Dispatcher {
     std::size_t flying = 0;
     std::size_t stranded = 0;  // of these, with workers that are lost
     bool idle = false;         // slots were free when it was looked at last, and what is queued rests
+    TimePoint full;            // the last time that all slots were taken
     TimePoint not_before;      // nobody responded
   };
 
@@ -246,10 +247,9 @@ class Dispatcher {
   void expire(Record& record, TimePoint now, Effects& effects);
   /// What one that ends without having been taken has waited for.
   std::string waited_for(const Record& record, TimePoint now);
-  /// When what is queued for its target rested last; none: it has not.
-  [[nodiscard]] TimePoint rested(const Record& record);
-  /// Of a job that has not been sent: its time begins when what is queued for its target has `rested`.
-  static void extend(Record& record, TimePoint rested);
+  /// Of a job that has not been sent: its time begins when there is a slot for it, and its target may be asked.
+  /// `rested`   the last time that what is queued for its target was not to be sent for the rate of that
+  void extend(Record& record, TimePoint rested);
   /// A dispatch without any sign: lost on its way, or it took its worker with it before that could say a word. Sent
   /// again at once, or, while somebody is not heard who may have it, when it is known whether he lives.
   void send_again(Record& record, TimePoint now);

@@ -124,6 +124,7 @@ void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects
     }
     delay(record, now + kNobodyPause);  // nobody of this manifest is there: others need not wait for it
   }
+  if (registry_.slots(lane) > 0) state.full = now;
 }
 
 bool Dispatcher::queue_group_serves(const Record& record, const LaneState& state, TimePoint now) {

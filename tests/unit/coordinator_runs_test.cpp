@@ -164,6 +164,25 @@ TEST_CASE_METHOD(RunsFixture, "a run lists all of a target that may be asked sel
   CHECK(report["state"] == "complete");
 }
 
+TEST_CASE_METHOD(RunsFixture, "a run lists all though each page takes long and there are few slots") {
+  for (int i = 0; i < 40; ++i) system.add("NS::Box", {.id = "more" + std::to_string(i)});
+  system.page = 1000;
+  add_worker().announcement.slots = 1;
+  workers[0]->announce();
+  workers[0]->on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (std::holds_alternative<ListJob>(job.operation)) return FakeWorker::Hold{};
+    return {};
+  };
+  start();
+  for (int i = 0; i < 100 && !coordinator->idle(); ++i) {
+    advance(Millis(10'000));
+    workers[0]->release();
+  }
+  const auto report = last_report();
+  CHECK(report["problems"] == Json::array());
+  CHECK(report["state"] == "complete");
+}
+
 TEST_CASE_METHOD(RunsFixture, "one worker that says the system bears next to nothing does not stop its pool") {
   auto& sly = add_worker("w1");
   sly.announcement.max_requests_per_second = 1e-9;
