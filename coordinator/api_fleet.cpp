@@ -128,6 +128,9 @@ Result<JsonText> Api::drain_worker(ApiRequest& request, Effects& effects) {
   if (request.fault()) return *request.fault();
   const auto* worker = p_.registry.find(WorkerId(id));
   if (worker == nullptr) return unknown("no worker " + id + ": `muster workers` lists them");
+  if (worker->state == WorkerState::kLost) {
+    return Error{Errc::kConflict, "worker " + id + " is lost: it is not heard, and takes no jobs until it is", {}, 0};
+  }
   effects.after_commit.push_back({p_.subjects.worker_control(worker->announcement.ns, worker->announcement.worker),
                                   {},
                                   encode(Control{p_.store.fleet(), Drain{}}),
@@ -220,6 +223,8 @@ Result<JsonText> Api::status(ApiRequest&, Effects&) {
     resources += target.resources;
     targets += target.state != TargetState::kRemoved ? 1 : 0;
   }
+  const auto workers = std::ranges::count_if(p_.registry.workers(),
+                                             [](const auto& each) { return each.second.state != WorkerState::kLost; });
   const auto runs = must(p_.store.runs({}, 1));
   const auto& jobs = p_.dispatcher.counters();
   const auto& running = p_.discovery.active();
@@ -232,7 +237,7 @@ Result<JsonText> Api::status(ApiRequest&, Effects&) {
                         {"checks", std::move(all)},
                         {"targets", targets},
                         {"resources", resources},
-                        {"workers", p_.registry.workers().size()},
+                        {"workers", workers},
                         {"runs",
                          {{"active", active != nullptr ? nlohmann::json(active->row().id.value) : nlohmann::json()},
                           {"last", runs.empty() ? nlohmann::json() : nlohmann::json(runs.front().id.value)},

@@ -102,6 +102,19 @@ TEST_CASE_METHOD(FleetFixture, "the status says which target is another system")
   CHECK(wrong() == Checks{{"target t", "changed"}});
 }
 
+TEST_CASE_METHOD(FleetFixture, "a worker that is lost is not counted, and is not told to drain") {
+  start_discovered();
+  add_worker("w2");
+  settle();
+  CHECK(api("status")["workers"] == 2);
+  CHECK(api("workers-drain", {{"id", "w2"}})["state"] == "draining");
+  remove_worker("w1");
+  advance(Millis(5000));
+  REQUIRE(api("workers")["items"].at(0)["state"] == "lost");
+  CHECK(api("status")["workers"] == 1);
+  CHECK(api("workers-drain", {{"id", "w1"}})["error"]["code"] == "CONFLICT");
+}
+
 TEST_CASE_METHOD(FleetFixture, "what is not to be looked at is not missed") {
   add_target("other");
   start_discovered();
