@@ -34,7 +34,8 @@ struct JobSpec {
   JobId id{};                // of a job that was submitted before; empty: a new one
   bool recovered = false;    // a worker may have it still: it keeps what it says it has
   Millis limit{0};           // from when it is first sent, within `deadline`; 0: none of its own
-  Millis patience{0};  // from submission: until then no wait for its target's rate, or a slot, counts for `deadline`
+  Millis patience{0};    // from submission: until then no wait for its target's rate, or a slot, counts for `deadline`
+  bool follows = false;  // where nobody of its manifest is left it goes to those of the one that most have
 };
 
 /// How a job ended. Exactly one for each submitted job, unless it is withdrawn.

@@ -122,6 +122,11 @@ void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects
       full.insert(record.spec.manifest);  // those of another have room
       continue;
     }
+    if (auto next = registry_.manifest_of(lane).first; record.spec.follows && !next.empty()) {
+      record.spec.manifest = std::move(next);
+      put_back(record, state);
+      continue;
+    }
     delay(record, now + kNobodyPause);  // nobody of this manifest is there: others need not wait for it
   }
   if (registry_.slots(lane) > 0) state.full = now;

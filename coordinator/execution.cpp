@@ -209,6 +209,7 @@ void Execution::submit(Work& work, JobOperation operation, TimePoint now, std::s
   const auto left = std::chrono::duration_cast<Millis>(work.deadline - now);
   spec.deadline = std::max(Millis(1000), std::min(left, s_.config.limits.job_deadline));
   spec.patience = left;
+  spec.follows = true;
   spec.owner = owner_;
   if (change) {
     spec.id = work.op.job;

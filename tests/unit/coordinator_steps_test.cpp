@@ -514,6 +514,28 @@ TEST_CASE_METHOD(CommandsFixture, "what waited for another command goes on as so
   CHECK(end_of(second)["state"] == "complete");
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what waits for workers of a version that leave goes to those of the next one") {
+  add_worker().announcement.slots = 1;
+  worker().announce();
+  start();
+  finish_runs();
+  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
+  std::vector<Json> boxes;
+  for (int i = 0; i < 6; ++i) boxes.push_back(box("b" + std::to_string(i)));
+  const auto id = begin(stack(boxes));
+  settle();
+  auto newer = manifest;
+  newer.version = "2.0.0";
+  add_worker("w2", newer);
+  worker().draining = true;
+  advance(Millis(2000));
+  worker().release();
+  advance(Millis(1000));
+  remove_worker("w1");
+  CHECK(end_of(id)["state"] == "complete");
+  CHECK(count() == 6);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is told late is evidence for the command that has asked for it") {
   auto schema = Json::parse(kBoxSchema);
   schema.erase("x-muster-identity");
