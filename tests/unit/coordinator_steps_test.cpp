@@ -495,47 +495,6 @@ TEST_CASE_METHOD(CommandsFixture, "of the commands that wait the one is cancelle
   CHECK(thing("c").is_null());
 }
 
-TEST_CASE_METHOD(CommandsFixture, "what waited for another command goes on as soon as that has ended") {
-  start_discovered();
-  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
-  const auto first = begin(stack({box("a")}, "patch"));
-  advance(Millis(300));
-  const auto second = begin(stack({box("b")}, "patch"));
-  settle();
-  worker().release();
-  const auto asked = [&] { return worker().asked<CreateJob>().size(); };
-  do {
-    coordinator->turn();
-  } while (coordinator->next_due() <= clock.now());  // nothing else wakes it
-  worker().turn();
-  CHECK(asked() == 2);
-  worker().on_go = {};
-  worker().release();
-  CHECK(end_of(second)["state"] == "complete");
-}
-
-TEST_CASE_METHOD(CommandsFixture, "what waits for workers of a version that leave goes to those of the next one") {
-  add_worker().announcement.slots = 1;
-  worker().announce();
-  start();
-  finish_runs();
-  worker().on_go = [](const Job&) -> FakeWorker::Behaviour { return FakeWorker::Hold{}; };
-  std::vector<Json> boxes;
-  for (int i = 0; i < 6; ++i) boxes.push_back(box("b" + std::to_string(i)));
-  const auto id = begin(stack(boxes));
-  settle();
-  auto newer = manifest;
-  newer.version = "2.0.0";
-  add_worker("w2", newer);
-  worker().draining = true;
-  advance(Millis(2000));
-  worker().release();
-  advance(Millis(1000));
-  remove_worker("w1");
-  CHECK(end_of(id)["state"] == "complete");
-  CHECK(count() == 6);
-}
-
 TEST_CASE_METHOD(CommandsFixture, "what is told late is evidence for the command that has asked for it") {
   auto schema = Json::parse(kBoxSchema);
   schema.erase("x-muster-identity");
