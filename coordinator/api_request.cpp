@@ -1,6 +1,6 @@
 #include "coordinator/api_request.h"
 
-#include "coordinator/canonical.h"
+#include "schema/nesting.h"
 
 namespace muster {
 

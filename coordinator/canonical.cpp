@@ -4,11 +4,12 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "schema/nesting.h"
+
 namespace muster {
 namespace {
 
 constexpr int kMaxScanDepth = 64;  // of our own
-constexpr int kMaxNesting = 512;   // of a parser
 
 /// One pass over the text; every member returns false at the first thing that is not canonical.
 class CanonicalScanner {
@@ -113,25 +114,6 @@ class CanonicalScanner {
 
 bool is_canonical_object(std::string_view text) {
   return CanonicalScanner(text).whole_object();
-}
-
-bool nested_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxNesting) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
 }
 
 Result<JsonText> canonical_object(std::string_view text) {

@@ -11,9 +11,6 @@ namespace muster {
 /// white space, integers only, no escapes that a plain character could replace. A `false` proves nothing.
 bool is_canonical_object(std::string_view text);
 
-/// Whether `text`, were it JSON, would be nested deeper than what recurses per level can follow.
-bool nested_too_deep(std::string_view text);
-
 /// The canonical form of a JSON object: keys sorted bytewise, no white space, numbers and escapes in one spelling.
 /// errors   kMalformed: no JSON, or no object; the message says where
 Result<JsonText> canonical_object(std::string_view text);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "coordinator/canonical.h"
 #include "coordinator/schema_graph.h"
+#include "schema/nesting.h"
 
 namespace muster {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "coordinator/canonical.h"
+#include "schema/nesting.h"
 #include "schema/subjects.h"
 #include "schema/utf8.h"
 

@@ -12,10 +12,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "coordinator/canonical.h"
 #include "coordinator/schema_graph.h"
 #include "coordinator/schema_guard.h"
 #include "coordinator/schema_words.h"
+#include "schema/nesting.h"
 
 #define VALIJSON_USE_EXCEPTIONS 1  // else it ends the process at a schema that is none
 

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "coordinator/canonical.h"
 #include "coordinator/json_forms.h"
 #include "coordinator/target_reader.h"
+#include "schema/nesting.h"
 #include "schema/subjects.h"
 
 namespace muster {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "schema/nesting.h"
 #include "support/scratch.h"
 #include "worker_sdk/src/secrets.h"
 
@@ -193,6 +194,21 @@ TEST_CASE("JSON is redacted as values, however they are escaped, and stays JSON"
   CHECK(redacted(R"({"a":1})", R"({"a":1})") == R"({"a":1})");  // structure is no value
   CHECK(redacted("s3cret", R"({"path":"C:\\dir"})") == R"({"path":"C:\\dir"})");
   CHECK(redacted("s3cret", "broken s3cret") == "broken ***");
+}
+
+TEST_CASE("of JSON that is nested too deep to be looked at nothing stays but that it is") {
+  constexpr std::size_t kDeep = 100'000;
+  const auto redacted = [](const std::string& inner) {
+    JsonText json = R"({"a":)" + std::string(kDeep, '[') + inner + std::string(kDeep, ']') + "}";
+    Redactor({"s3cret"}).redact_json(json);
+    return json;
+  };
+  for (const char* inner : {R"("s3cret")", R"("\u00733cret")", R"("a\nb")"}) {
+    const auto left = redacted(inner);
+    CHECK(left.find_first_not_of('[') == std::string::npos);
+    CHECK(nested_too_deep(left));
+  }
+  CHECK(redacted("1").size() > kDeep);  // what holds none leaves as it is
 }
 
 TEST_CASE("nothing in a result holds a secret, and no id is altered") {

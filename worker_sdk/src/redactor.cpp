@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "schema/nesting.h"
 #include "schema/utf8.h"
 #include "secrets.h"
 
@@ -146,6 +147,10 @@ void Redactor::redact_json(JsonText& json) const {
   if (empty() || json.empty()) return;
   // Without an escape in it, a text holds each string as it is: most are done with here.
   if (json.find('\\') == std::string::npos && !finds_in(json)) return;
+  if (nested_too_deep(json)) {  // as a coordinator then says of it; what is in it could not be looked at
+    json.assign(kMaxNesting + 1, '[');
+    return;
+  }
   Json value = Json::parse(json, nullptr, false);
   if (value.is_discarded()) {  // no JSON: what it is is not ours to judge, but no secret leaves in it
     redact(json);

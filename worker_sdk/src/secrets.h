@@ -50,7 +50,8 @@ class Redactor {
   [[nodiscard]] bool finds_in(std::string_view text) const;
   /// For people.
   void redact(std::string& text) const;
-  /// JSON text stays JSON: keys, strings and numbers are looked at as values, however they are escaped.
+  /// JSON text stays JSON: keys, strings and numbers are looked at as values, however they are escaped. Of what may
+  /// hold a secret and is nested too deep only that stays.
   void redact_json(JsonText& json) const;
   /// Everything in a result. Ids are never altered, for an altered id is another object: a listed object with a secret
   /// in its id becomes a problem, a uid is dropped. The result of a change whose id holds a secret becomes an error.
