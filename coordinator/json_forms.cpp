@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "schema/nesting.h"
+
 namespace muster {
 namespace {
 
@@ -52,7 +54,9 @@ Result<E> choice(const json& object, const char* key, const std::array<std::stri
 json to_json(const PropertyMatch& match) {
   json object{{"path", match.path}, {"op", kOperators.at(static_cast<std::size_t>(match.op))}};
   if (match.value.empty()) return object;
-  const json value = json::parse(match.value, nullptr, false);
+  // Plugins give filters, too: what is nested too deep is kept as text, and refused where filters are compiled.
+  const json value =
+      nested_too_deep(match.value) ? json(json::value_t::discarded) : json::parse(match.value, nullptr, false);
   // Another spelling of the same value is kept beside it: a filter that was stored still equals the one it was.
   if (value.is_discarded() || value.dump() != match.value) object["value_text"] = match.value;
   if (!value.is_discarded()) object["value"] = value;

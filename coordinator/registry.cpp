@@ -427,6 +427,8 @@ std::optional<std::string> type_fault(const TypeDescriptor& type, const std::set
     return "type " + type.name + " names a parent " + type.parent + " that is not in the manifest";
   }
   if (nested_too_deep(type.schema)) return "the schema of type " + type.name + " is nested too deep";
+  if (std::ranges::any_of(type.examples, nested_too_deep))
+    return "an example of type " + type.name + " is nested too deep";
   if (type.read_batch > kMaxReadBatch) return "type " + type.name + " reads more than 1000 ids at once";
   return std::nullopt;
 }

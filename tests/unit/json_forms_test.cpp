@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "coordinator/filter.h"
 #include "coordinator/json_forms.h"
 
 using namespace muster;
@@ -30,6 +31,16 @@ TEST_CASE("filters and documents come back exactly") {
                              {SecretPart::Kind::kFile, "/run/s"},
                              {SecretPart::Kind::kSecret, "pw"}}}}};
   CHECK(document_from_json(json::parse(to_json(document).dump())).value() == document);
+}
+
+TEST_CASE("a filter whose value is nested too deep is kept as it is, and cannot be used") {
+  constexpr std::size_t kDeep = 100'000;
+  const MatchFilter filter{{},
+                           {PropertyMatch{"$.a", MatchOp::kEq, std::string(kDeep, '[') + std::string(kDeep, ']')}},
+                           FilterAction::kExclude};
+  const auto stored = json::parse(to_json(filter).dump());
+  CHECK(filter_from_json(stored).value() == filter);
+  CHECK_FALSE(FilterSet::compile({filter}));
 }
 
 TEST_CASE("what is no filter or document is malformed") {
