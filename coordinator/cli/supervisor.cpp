@@ -12,11 +12,18 @@
 #include <utility>
 
 #include "coordinator/cli/output.h"
+#include "worker_sdk/bus/drain.h"
 
 namespace muster::cli {
 namespace {
 
 using std::chrono::steady_clock;
+
+constexpr Millis kCoordinator{3000}, kServer{1500};  // to stop in
+constexpr Millis kLeast{600};                        // the same, where the workers have taken all of their time
+static_assert(Supervisor::kWorkers >= kDrainLimit - kStopBeforeLimit + Millis{500},
+              "jobs are told to stop, and answered, before their worker is killed");
+static_assert(Supervisor::kWorkers + 2 * kLeast <= Millis{10'000}, "the promise is 10 s for all");
 
 sigset_t handled_signals() {
   sigset_t set;
@@ -165,13 +172,13 @@ bool Supervisor::running(Stage stage) const {
 
 void Supervisor::stop(Millis workers) {
   stopping_ = true;
-  stop_stage(Stage::kWorkers, workers);
-  stop_stage(Stage::kCoordinator, Millis{3000});
-  stop_stage(Stage::kServer, Millis{1500});
+  const TimePoint end = steady_clock::now() + workers;
+  stop_stage(Stage::kWorkers, end);
+  stop_stage(Stage::kCoordinator, std::min(steady_clock::now() + kCoordinator, end + kLeast));
+  stop_stage(Stage::kServer, std::min(steady_clock::now() + kServer, end + 2 * kLeast));
 }
 
-void Supervisor::stop_stage(Stage stage, Millis patience) {
-  const TimePoint deadline = steady_clock::now() + patience;
+void Supervisor::stop_stage(Stage stage, TimePoint deadline) {
   for (const Kept& kept : kept_) {
     if (kept.stage == stage && kept.child) kept.child->signal(SIGTERM);
   }

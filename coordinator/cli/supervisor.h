@@ -62,9 +62,11 @@ class Supervisor {
   /// How often the processes of a stage have ended by themselves.
   [[nodiscard]] int ends(Stage stage) const;
 
-  /// Asks every stage to stop and waits, for workers as long as is said, 4.5 s for the others; kills what is left, and
-  /// everything at once when a second signal comes.
-  void stop(Millis workers = Millis{5000});
+  /// Of the 10 s that all stages have to stop in.
+  static constexpr Millis kWorkers{8600};
+  /// Asks every stage to stop and waits, for workers as long as is said, for the others 1.2 s longer, or 4.5 s where
+  /// these have ended early; kills what is left, and everything at once when a second signal comes.
+  void stop(Millis workers = kWorkers);
 
  private:
   struct Kept {
@@ -85,7 +87,7 @@ class Supervisor {
   void sleep(Millis longest);
   void read_signals();
   [[nodiscard]] bool running(Stage stage) const;
-  void stop_stage(Stage stage, Millis patience);
+  void stop_stage(Stage stage, TimePoint deadline);
 
   Log log_;
   std::vector<Kept> kept_;

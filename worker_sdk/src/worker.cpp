@@ -20,13 +20,13 @@
 #include "muster/worker.h"
 #include "stop_signals.h"
 #include "worker_core.h"
+#include "worker_sdk/bus/drain.h"
 #include "worker_sdk/bus/stderr_log.h"
 
 namespace muster {
 namespace {
 
 constexpr std::size_t kBatch = 256;  // messages handled in one turn of the loop
-constexpr Millis kDrainLimit{9500};  // the promise is 10 s
 constexpr Millis kConnectAgain{1000};
 constexpr Millis kCloseTimeout{1000};
 constexpr std::chrono::seconds kExitLimit{2};  // for destructors and threads of the plugin

@@ -12,6 +12,7 @@
 #include "schema/mutation.h"
 #include "schema/views.h"
 #include "worker_sdk/bus/digest.h"
+#include "worker_sdk/bus/drain.h"
 
 namespace muster {
 namespace {
@@ -22,8 +23,7 @@ constexpr Millis kMaxBackoff{30'000};
 constexpr std::uint64_t kRollcallSpreadMs = 250;  // so that a fleet does not announce in one instant
 constexpr Millis kAcceptAfter{50};                // the protocol allows 100
 constexpr Millis kStopGrace{10'000};
-constexpr Millis kLeaveDelay{250};        // in the group after draining was said: what is on its way is answered `busy`
-constexpr Millis kStopBeforeLimit{1500};  // of a drain
+constexpr Millis kLeaveDelay{250};  // in the group after draining was said: what is on its way is answered `busy`
 constexpr Millis kComplainInterval{1000};
 constexpr Millis kHealthInterval{10'000};
 constexpr Millis kCleanupLimit{4000};
