@@ -51,6 +51,16 @@ Result<void> make_file(const std::string& path) {
   return {};
 }
 
+/// The lock lies beside the file itself: links lead others to the same one.
+Result<FileLock> own_file(const std::string& path) {
+  std::error_code error;
+  const auto file = std::filesystem::canonical(path, error);
+  if (error) return no_store(path + ": " + error.message());
+  auto lock = FileLock::acquire(file.string() + ".lock");
+  if (!lock) return no_store(lock.error().message);
+  return lock;
+}
+
 Result<std::int64_t> single(sqlite::Database& database, const char* sql) {
   auto rows = database.select(sql);
   const std::int64_t value = rows.next() ? rows.integer(0) : 0;
@@ -71,10 +81,10 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, 
   FileLock lock;
   if (path != kMemory) {
     if (auto made = make_folders(path); !made) return made.error();
-    auto acquired = FileLock::acquire(path + ".lock");
-    if (!acquired) return Error{.code = Errc::kStoreUnavailable, .message = acquired.error().message};
-    lock = std::move(*acquired);
     if (auto made = make_file(path); !made) return made.error();
+    auto own = own_file(path);
+    if (!own) return own.error();
+    lock = std::move(*own);
   }
   auto database = sqlite::Database::open(path);
   if (!database) return database.error();

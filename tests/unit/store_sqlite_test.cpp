@@ -89,6 +89,16 @@ TEST_CASE_METHOD(SqliteFixture, "a new file is made with its folders, for its ow
   CHECK(outside("SELECT count(*) FROM pragma_table_info('targets') WHERE name IN ('owner', 'epoch')") == 2);
 }
 
+TEST_CASE_METHOD(SqliteFixture, "a file has one owner, whatever links lead to it") {
+  const auto store = std::move(open().value());
+  const auto link = directory_.path / "link.db";
+  std::filesystem::create_symlink(path(), link);
+  const auto second = open_sqlite_store(link.string(), clock_, random_);
+  REQUIRE_FALSE(second);
+  CHECK(second.error().message.find("store.db.lock is held by process " + std::to_string(::getpid())) !=
+        std::string::npos);
+}
+
 TEST_CASE_METHOD(SqliteFixture, "a store in memory needs no file and no lock") {
   auto first = std::move(open_sqlite_store(":memory:", clock_, random_).value());
   auto second = std::move(open_sqlite_store(":memory:", clock_, random_).value());
