@@ -425,6 +425,23 @@ TEST_CASE("a second signal ends the worker at once") {
   CHECK(process.wait() == 1);
 }
 
+TEST_CASE("a second signal is no news to a worker that a supervisor keeps") {
+  NatsServer server;
+  Coordinator coordinator(server);
+  WorkerProcess process(server, {"--nats", server.url()}, {{"MUSTER_SUPERVISOR", std::to_string(::getpid())}});
+  coordinator.accept();
+  coordinator.dispatch("long", ReadJob{{"until-stopped"}});
+  coordinator.next<JobReply>(Coordinator::reply_subject("long"));
+  const auto drains = [](const Heartbeat& beat) { return beat.draining; };
+  for (int i = 0; i < 2; ++i) {
+    process.signal(SIGTERM);
+    coordinator.next<Heartbeat>(kSubjects.heartbeat("PROBE"), drains);
+  }
+  coordinator.publish(kSubjects.worker_control("PROBE", coordinator.worker()),
+                      encode(Control{kFleet, Cancel{{JobId("job-long"), Token("long")}}}));
+  CHECK(process.wait() == 0);
+}
+
 TEST_CASE("the command line of a plugin") {
   NatsServer server;
   const auto run = [&](std::vector<std::string> arguments, int status) {

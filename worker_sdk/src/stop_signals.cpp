@@ -13,11 +13,12 @@ namespace {
 // A signal handler has no argument of its own: this is the one place with state outside objects.
 std::atomic<int> signals_come{0};
 std::atomic<NatsBus*> bus_to_wake{nullptr};
+std::atomic<bool> second_ends{true};
 std::atomic<int> exit_status{1};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<NatsBus*>::is_always_lock_free);
 
 void on_signal(int) {
-  if (signals_come.fetch_add(1) > 0) _exit(1);
+  if (signals_come.exchange(1) > 0 && second_ends.load()) _exit(1);
   if (NatsBus* bus = bus_to_wake.load()) bus->wake();
 }
 
@@ -30,8 +31,9 @@ void on_alarm(int) {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(Second second) {
   signals_come = 0;
+  second_ends = second == Second::kEnds;
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;  // plugin code need not know EINTR

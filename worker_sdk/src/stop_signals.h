@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 
 namespace muster {
 
@@ -11,7 +12,11 @@ class NatsBus;
 /// in a process.
 class StopSignals {
  public:
-  StopSignals();
+  /// What the second signal is where a supervisor keeps the process: no more than the first. It is asked again by one
+  /// that is stopped itself while it drains, and twice where all processes of a service are asked; and who is in a
+  /// hurry has the supervisor kill it.
+  enum class Second : std::uint8_t { kEnds, kSaysTheSame };
+  explicit StopSignals(Second second);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;

@@ -49,10 +49,14 @@ std::unique_ptr<NatsBus> connect(const NatsOptions& options, const StopSignals& 
   return nullptr;
 }
 
+const char* supervisor() {
+  return std::getenv("MUSTER_SUPERVISOR");
+}
+
 /// Ends with the supervisor. It has asked the kernel for that itself, which forgets it where the executable brings its
 /// own user or group, and a script between the two has it for itself alone.
 void end_with_supervisor() {
-  const char* pid = std::getenv("MUSTER_SUPERVISOR");
+  const char* pid = supervisor();
   if (pid == nullptr) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const bool gone = kill(std::atoi(pid), 0) != 0 && errno == ESRCH;
@@ -121,7 +125,8 @@ void run_loop(WorkerCore& core, NatsBus& bus, ThreadExecutor& executor, const St
 }
 
 int serve(const Plugin& plugin, const WorkerOptions& options, const std::shared_ptr<spdlog::logger>& log) {
-  StopSignals signals;
+  using Second = StopSignals::Second;
+  StopSignals signals(supervisor() == nullptr ? Second::kEnds : Second::kSaysTheSame);
   const std::unique_ptr<NatsBus> bus = connect(options.nats, signals, log);
   if (!bus) return signals.came() ? 0 : 1;
   signals.wake(bus.get());
