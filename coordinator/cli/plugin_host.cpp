@@ -226,7 +226,17 @@ TimePoint PluginHost::next_due() const {
   return due;
 }
 
-void PluginHost::heard(const WorkerNews& worker, TimePoint now) {
+void PluginHost::heard(const std::vector<WorkerNews>& workers, TimePoint now) {
+  for (const WorkerNews& worker : workers) hear(worker, now);
+  for (const auto& [pid, id] : id_of_) {
+    if (std::ranges::find(workers, id, &WorkerNews::worker) != workers.end()) continue;
+    for (Group& group : groups_) {
+      for (auto& [name, kept] : group.plugins) kept.keeper.unknown(pid, now);
+    }
+  }
+}
+
+void PluginHost::hear(const WorkerNews& worker, TimePoint now) {
   const auto process = std::ranges::find(id_of_, worker.worker, &decltype(id_of_)::value_type::second);
   if (process == id_of_.end()) return;
   const pid_t pid = process->first;

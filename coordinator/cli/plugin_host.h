@@ -62,7 +62,7 @@ class PluginHost {
   [[nodiscard]] int changes() const { return inotify_; }
 
   // What coordinators say.
-  void heard(const WorkerNews& worker, TimePoint now);
+  void heard(const std::vector<WorkerNews>& workers, TimePoint now);
   /// None has answered for a while: workers that were started before that count as accepted.
   void trust(TimePoint started_before);
 
@@ -93,6 +93,7 @@ class PluginHost {
   };
 
   Result<void> prepare_limits();
+  void hear(const WorkerNews& worker, TimePoint now);
   void read_changes(TimePoint now);
   void look_into(Group& group);
   void take(Group& group, PluginFile file);

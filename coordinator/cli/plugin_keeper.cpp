@@ -291,6 +291,7 @@ void PluginKeeper::accepted(pid_t pid) {
     if (process.pid != pid) return;
     process.accepted = true;
     process.lost.reset();
+    process.unknown.reset();
   });
 }
 
@@ -303,13 +304,25 @@ void PluginKeeper::has_jobs(pid_t pid, std::size_t jobs) {
 void PluginKeeper::lost(pid_t pid, TimePoint now) {
   each_process([&](Process& process) {
     if (process.pid != pid || !process.accepted) return;
+    process.unknown.reset();
     if (!process.lost) process.lost = now;
     process.killed = process.killed || now - *process.lost >= kLostPatience;
   });
 }
 
+void PluginKeeper::unknown(pid_t pid, TimePoint now) {
+  each_process([&](Process& process) {
+    if (process.pid != pid || !process.accepted) return;
+    if (!process.unknown) process.unknown = now;
+    process.killed = process.killed || now - *process.unknown >= kAcceptPatience;
+  });
+}
+
 void PluginKeeper::trust(TimePoint started_before) {
-  each_process([&](Process& process) { process.accepted = process.accepted || process.started < started_before; });
+  each_process([&](Process& process) {
+    process.accepted = process.accepted || process.started < started_before;
+    process.unknown.reset();  // the next one has to hear of it first
+  });
 }
 
 PluginKeeper::Status PluginKeeper::status() const {

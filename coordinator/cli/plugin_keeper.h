@@ -61,6 +61,9 @@ class PluginKeeper {
   /// A coordinator that had accepted it does not hear from it: killed and started again when that is still so 5 s
   /// later.
   void lost(pid_t pid, TimePoint now);
+  /// A coordinator does not know it, though one had accepted it: that may have been another, and the process hangs. It
+  /// is killed and started again when that is so for as long as one may take that nobody has accepted.
+  void unknown(pid_t pid, TimePoint now);
   /// No coordinator answers who could accept them: what was started before that counts as accepted.
   void trust(TimePoint started_before);
 
@@ -90,9 +93,9 @@ class PluginKeeper {
     TimePoint started;
     bool accepted = false;
     std::size_t jobs = 0;
-    std::optional<TimePoint> lost{};
-    bool killed = false;  // as it was lost, or not accepted, for too long
-    bool told = false;    // decide() has said so
+    std::optional<TimePoint> lost{}, unknown{};  // since
+    bool killed = false;                         // as it was lost, or not accepted, for too long
+    bool told = false;                           // decide() has said so
   };
   struct Seat {
     Restarts restarts;

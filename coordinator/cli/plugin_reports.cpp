@@ -150,7 +150,7 @@ void PluginReports::take_answer(PluginHost& host, TimePoint now) {
   }
   if (answer && *answer) {
     answered_ = now;
-    for (const WorkerNews& worker : worker_news(**answer)) host.heard(worker, now);
+    host.heard(worker_news(**answer), now);
   } else if (now - answered_ >= kAnswerless) {
     host.trust(now - kAnswerless);
   }

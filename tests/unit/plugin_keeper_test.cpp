@@ -533,6 +533,31 @@ TEST_CASE("who is accepted is not waited for, however long the others of the new
   CHECK(plugin.drained == Pids{1, 2});
 }
 
+TEST_CASE("one that was accepted, and that no coordinator knows any more, is killed as one that is never accepted") {
+  Plugin plugin;
+  const pid_t one = plugin.serve("1");
+  const auto unknown = [&] {
+    plugin.keeper.unknown(one, plugin.clock.now());
+    plugin.turn();
+  };
+  unknown();
+  plugin.clock.advance(Millis{89'999});
+  plugin.keeper.accepted(one);  // by the next coordinator
+  unknown();
+  plugin.clock.advance(Millis{89'999});
+  plugin.keeper.trust(plugin.clock.now());  // none answers meanwhile
+  unknown();
+  plugin.clock.advance(Millis{89'999});
+  unknown();
+  CHECK(plugin.killed.empty());
+  plugin.clock.advance(Millis{1});
+  unknown();
+  CHECK(plugin.killed == Pids{one});
+  plugin.end(one, "killed by signal 9");
+  plugin.clock.advance(Millis{200});
+  CHECK(plugin.turn().size() == 1);
+}
+
 TEST_CASE("who is to leave before it could be killed as lost is killed when it does not drain") {
   Plugin plugin;
   const pid_t one = plugin.serve("v1");
