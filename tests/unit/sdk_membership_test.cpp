@@ -554,6 +554,7 @@ TEST_CASE("$SRV shows the worker as a micro service") {
   CHECK(endpoint["processing_time"] == 20'000'000);
   CHECK(endpoint["average_processing_time"] == 10'000'000);
   CHECK(endpoint["data"]["malformed"] == 1);
+  CHECK(endpoint["data"]["dropped"] == 0);
   CHECK(ask("$SRV.PING.muster-things.other").is_null());
 
   Job refused = worker.job("c");
@@ -571,6 +572,13 @@ TEST_CASE("$SRV shows the worker as a micro service") {
     for (const auto& message : worker.heard()) CHECK(message.data.find("ping_response") == std::string::npos);
   }
   CHECK(worker.core().counters().malformed == 4);
+
+  constexpr std::uint64_t kHeld = 65'536;  // by a subscription that nobody reads
+  for (std::uint64_t i = 0; i < kHeld + 3; ++i) {
+    worker.coordinator_bus().publish({worker.subjects().job("TH", "default"), {}, "garbage", {}}).value();
+  }
+  for (std::uint64_t read = 0; read < kHeld; read += 4000) worker.turn();
+  CHECK(ask("$SRV.STATS.muster-things.w1")["endpoints"][0]["data"]["dropped"] == 3);
 }
 
 TEST_CASE("of very many questions at once a worker answers some") {

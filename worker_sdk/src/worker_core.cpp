@@ -569,10 +569,16 @@ void WorkerCore::malformed(std::string_view what, const Error& error, TimePoint 
 
 MicroService::Stats WorkerCore::stats() const {
   MicroService::Stats stats = stats_;
-  stats.data = {
-      {"state", state_name(state_)},      {"slots", options_.slots},      {"free", free_slots()},
-      {"stuck", stuck_slots()},           {"busy", counters_.busy},       {"duplicates", counters_.duplicates},
-      {"malformed", counters_.malformed}, {"foreign", counters_.foreign}, {"unsent", counters_.unsent}};
+  stats.data = {{"state", state_name(state_)},
+                {"slots", options_.slots},
+                {"free", free_slots()},
+                {"stuck", stuck_slots()},
+                {"busy", counters_.busy},
+                {"duplicates", counters_.duplicates},
+                {"malformed", counters_.malformed},
+                {"foreign", counters_.foreign},
+                {"unsent", counters_.unsent},
+                {"dropped", bus_.status().slow_consumer_drops}};
   stats.data["journal"] = nullptr;  // there is none
   if (options_.journal) stats.data["journal"] = {{"results", unacked_.size()}, {"bytes", unacked_bytes_}};
   return stats;
