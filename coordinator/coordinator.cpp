@@ -352,7 +352,7 @@ void Coordinator::commit_and_publish(TimePoint now) {
   }
   publish(effects_.after_commit);
   if (!bus_.link().connected) return;  // events wait: what is published now is lost
-  core_->publisher.pump(now, effects_);
+  core_->publisher.pump(now, effects_, bus_.link().max_payload);
   publish(effects_.at_once);
 }
 
@@ -578,7 +578,7 @@ void Coordinator::stop() {
   if (recover_at_ != TimePoint::max()) return;  // nothing is open
   try {
     if (store_.uncommitted() > 0) must(store_.commit());
-    if (bus_.link().connected) core_->publisher.pump(clock_.now(), effects_);
+    if (bus_.link().connected) core_->publisher.pump(clock_.now(), effects_, bus_.link().max_payload);
     publish(effects_.at_once);
     core_->publisher.note_published();
     if (store_.uncommitted() > 0) must(store_.commit());

@@ -13,6 +13,7 @@ namespace muster {
 namespace {
 
 constexpr std::size_t kMaxBatchBytes = 60 * 1024;  // leaves room for the headers within 64 KiB
+constexpr std::size_t kHeaderBytes = 512;          // at most
 constexpr std::size_t kMaxWindow = 64;             // batches without acknowledgement; without a stream: of one call
 constexpr Millis kAckTimeout{5000};
 constexpr Millis kAskEvery{2000};
@@ -49,6 +50,12 @@ std::optional<std::uint64_t> last_of(std::string_view id, const FleetId& fleet) 
   std::uint64_t last = 0;
   const auto end = id.data() + id.size();
   return std::from_chars(id.data(), end, last).ptr == end ? std::optional(last) : std::nullopt;
+}
+
+/// As it goes where the bus does not take it whole: its data is in the store.
+EventRow without_data(EventRow event) {
+  event.data = JsonObject().number("left_out_bytes", event.data.size()).take();
+  return event;
 }
 
 }  // namespace
@@ -211,7 +218,7 @@ void Publisher::on_stream_reply(std::string_view number, const Message& message,
   on_stream_found();
 }
 
-Publisher::Batch Publisher::make_batch(const std::deque<EventRow>& events, std::size_t& next) {
+Publisher::Batch Publisher::make_batch(const std::deque<EventRow>& events, std::size_t& next, std::size_t most) {
   const auto& first = events[next];
   std::string body;
   std::size_t count = 0;
@@ -220,9 +227,13 @@ Publisher::Batch Publisher::make_batch(const std::deque<EventRow>& events, std::
     const auto before = body.size();
     body += count == 0 ? '[' : ',';
     append_cloud_event(body, events[next], store_.fleet(), subjects_.prefix());
-    if (count > 0 && body.size() > kMaxBatchBytes) {
+    if (count > 0 && body.size() >= std::min(kMaxBatchBytes, most)) {
       body.resize(before);
       break;
+    }
+    if (body.size() > most) {
+      body.resize(before + 1);
+      append_cloud_event(body, without_data(events[next]), store_.fleet(), subjects_.prefix());
     }
     last = events[next].sequence;
     ++count;
@@ -266,7 +277,7 @@ void Publisher::send_again(TimePoint now, Effects& effects) {
   }
 }
 
-void Publisher::pump(TimePoint now, Effects& effects) {
+void Publisher::pump(TimePoint now, Effects& effects, std::size_t max_payload) {
   go_on_at_ = TimePoint::max();
   if (now >= ask_again_) ask_for_stream(now, effects);
   if (mode_ == Mode::kAsking && now - waits_since_ >= kPatience) go_without_stream("no event stream takes them", now);
@@ -277,12 +288,13 @@ void Publisher::pump(TimePoint now, Effects& effects) {
     window_.clear();
   }
   const std::size_t most = mode_ == Mode::kStream && !last_known_ ? 1 : kMaxWindow;
+  const auto bytes = max_payload - std::min(max_payload, kHeaderBytes);
   std::size_t plain = 0;
   while (window_.size() + plain < most) {
     const auto& events = events_.after(sent_);
     if (events.empty()) break;
     for (std::size_t next = 0; next < events.size() && window_.size() + plain < most;) {
-      auto batch = make_batch(events, next);
+      auto batch = make_batch(events, next, bytes);
       batch.sent = now;
       sent_ = batch.last;
       effects.at_once.push_back(batch.message);

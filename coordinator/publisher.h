@@ -30,7 +30,8 @@ class Publisher {
   /// An answer on the inbox, less its prefix.
   void on_reply(std::string_view what, const Message& message, TimePoint now);
   /// To be called when everything is committed and there is a connection; sends what the window lets through.
-  void pump(TimePoint now, Effects& effects);
+  /// `max_payload`   of a message, as the server states it
+  void pump(TimePoint now, Effects& effects, std::size_t max_payload);
   /// To be called before a commit: notes in the store what is published.
   void note_published();
   /// Everything on its way is sent again: after a disconnection.
@@ -61,7 +62,8 @@ class Publisher {
   void go_without_stream(std::string_view why, TimePoint now);
   void wait_for_stream(TimePoint now);
   void send_again(TimePoint now, Effects& effects);
-  Batch make_batch(const std::deque<EventRow>& events, std::size_t& next);
+  /// `most`   bytes of its body; one event that is larger goes without its data
+  Batch make_batch(const std::deque<EventRow>& events, std::size_t& next, std::size_t most);
 
   const Config& config_;
   const Subjects& subjects_;

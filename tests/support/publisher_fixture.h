@@ -47,7 +47,7 @@ struct PublisherFixture {
   }
   std::vector<Outgoing> publish() {
     store->commit().value();
-    publisher->pump(clock.now(), effects);
+    publisher->pump(clock.now(), effects, max_payload);
     return drain();
   }
   std::vector<Outgoing> drain() {
@@ -106,6 +106,7 @@ struct PublisherFixture {
   spdlog::logger log{"test", std::make_shared<spdlog::sinks::null_sink_st>()};
   std::unique_ptr<Store> store = std::move(open_sqlite_store(":memory:", clock, random).value());
   Effects effects;
+  std::size_t max_payload = 1 << 20;
   std::vector<Outgoing> requests;                   // to the stream's API
   std::optional<std::string> last = std::string();  // id of what is last in the stream
   std::unique_ptr<EventLog> log_of_events;

@@ -8,6 +8,16 @@ using Catch::Contains;
 using nlohmann::json;
 using test::PublisherFixture;
 
+namespace {
+
+std::size_t size_of(const Outgoing& message) {
+  auto size = message.data.size();
+  for (const auto& one : message.headers) size += one.name.size() + one.value.size() + 4;
+  return size;
+}
+
+}  // namespace
+
 TEST_CASE_METHOD(PublisherFixture, "it asks for a stream that republishes, with the limits of the configuration") {
   REQUIRE(requests.size() == 1);
   CHECK(requests[0].subject == "$JS.API.STREAM.CREATE.MUSTER_EVENTS");
@@ -81,11 +91,25 @@ TEST_CASE_METHOD(PublisherFixture, "a message holds at most 64 KiB, headers and 
   for (auto more = pump(); !more.empty(); more = pump()) all.insert(all.end(), more.begin(), more.end());
   CHECK(sequences(all) == up_to(500));
   CHECK(all.size() < 100);
+  for (const auto& message : all) CHECK(size_of(message) <= 64 * 1024);
+}
+
+TEST_CASE_METHOD(PublisherFixture, "a message holds no more than the server takes, and its events are all told") {
+  max_payload = 4096;
+  no_stream();
+  for (int i = 0; i < 100; ++i) emit("resource.changed", "NS", json{{"text", std::string(i % 10 * 100, 'x')}}.dump());
+  emit("resource.changed", "NS", json{{"text", std::string(4000, 'x')}}.dump());
+  emit("resource.changed");
+  std::vector<Outgoing> all;
+  for (auto more = pump(); !more.empty(); more = pump()) all.insert(all.end(), more.begin(), more.end());
+  CHECK(sequences(all) == up_to(102));
+  for (const auto& message : all) CHECK(size_of(message) <= max_payload);
+  std::vector<json> events;
   for (const auto& message : all) {
-    auto size = message.data.size();
-    for (const auto& one : message.headers) size += one.name.size() + one.value.size() + 4;
-    CHECK(size <= 64 * 1024);
+    for (auto& event : events_in(message)) events.push_back(std::move(event));
   }
+  CHECK(events.at(99)["data"]["text"].get<std::string>().size() == 900);
+  CHECK(events.at(100)["data"] == json{{"left_out_bytes", 4011}});
 }
 
 TEST_CASE_METHOD(PublisherFixture, "every event keeps its id, and every batch says which it is") {
