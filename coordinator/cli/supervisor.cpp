@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -114,6 +115,17 @@ void Supervisor::reap(Kept& kept, TimePoint now) {
        describe_exit(status) + "; starts again in " + std::to_string(kept.restarts.back_off().count()) + " ms");
 }
 
+/// What processes leave behind at their end becomes a child of this one where it is the first of a container, and keeps
+/// its number until it is waited for.
+void Supervisor::reap_orphans() const {
+  siginfo_t ended{};
+  while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0) {
+    const auto is_kept = [&](const Kept& kept) { return kept.child && kept.child->pid() == ended.si_pid; };
+    if (std::ranges::any_of(kept_, is_kept)) return;  // it has ended since it was looked at: the next turn is its own
+    waitpid(std::exchange(ended, {}).si_pid, nullptr, 0);
+  }
+}
+
 void Supervisor::turn(Millis longest) {
   if (!stopping_) {
     for (const Kept& kept : kept_) {
@@ -128,6 +140,7 @@ void Supervisor::turn(Millis longest) {
     reap(kept, now);
     if (!kept.child && !kept.once && !stopping_ && kept.restarts.next_start() <= now) start(kept, now);
   }
+  reap_orphans();
   std::erase_if(kept_, [](const Kept& kept) { return kept.once && !kept.child; });
 }
 

@@ -82,6 +82,7 @@ class Supervisor {
 
   void start(Kept& kept, TimePoint now);
   void reap(Kept& kept, TimePoint now);
+  void reap_orphans() const;
   void pass_on(Kept& kept, std::string_view line, TimePoint now);
   void tell_left_out(Kept& kept);
   void sleep(Millis longest);
