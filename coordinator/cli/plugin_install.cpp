@@ -153,6 +153,16 @@ Result<void> put_in_place(const fs::path& folder, const std::string& name, const
   return {};
 }
 
+/// Has two files take each other's name. Where the file system cannot do that at once, as NFS, the second has a third
+/// name meanwhile. False: errno says why not.
+bool exchange(const fs::path& first, const fs::path& second, const fs::path& meanwhile) {
+  if (renameat2(AT_FDCWD, first.c_str(), AT_FDCWD, second.c_str(), RENAME_EXCHANGE) == 0) return true;
+  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return false;
+  unlink(meanwhile.c_str());
+  return link(second.c_str(), meanwhile.c_str()) == 0 && rename(first.c_str(), second.c_str()) == 0 &&
+         rename(meanwhile.c_str(), first.c_str()) == 0;
+}
+
 Result<std::string> switch_plugin(const fs::path& folder, const std::string& name, bool on) {
   auto held = lock_folder(folder);
   if (!held) return held.error();
@@ -244,9 +254,12 @@ Result<std::string> roll_back_plugin(const fs::path& folder, const std::string& 
   }
   const auto sum = sum_of(before);
   if (!sum) return sum.error();
+  const auto list = read_file(folder / kChecksums);
   if (auto listed = list_sum(folder, *found, *sum, false); !listed) return listed.error();
-  if (renameat2(AT_FDCWD, before.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) != 0) {
-    return cannot("put in its place", before, std::strerror(errno));
+  if (!exchange(before, place, hidden(folder, *found, ".previous.new"))) {
+    auto error = cannot("put in its place", before, std::strerror(errno));
+    if (list) static_cast<void>(replace_file(folder / kChecksums, *list, kPublic));  // what runs may start again
+    return error;
   }
   sync_folder(folder);
   return *found;

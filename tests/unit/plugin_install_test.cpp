@@ -1,11 +1,20 @@
 #include "coordinator/cli/plugin_install.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 
 #include "coordinator/cli/checksums.h"
@@ -54,6 +63,26 @@ struct Store : test::Scratch {
 };
 using Names = std::vector<std::string>;
 
+/// Whether `holds` is so in a process whose kernel answers renameat2() with `error`, as some file systems do.
+bool where_renameat2_fails(int error, const std::function<bool()>& holds) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::array<sock_filter, 4> filter{
+        sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 1),
+        sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+        sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{filter.size(), filter.data()};
+    const bool set =
+        ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    ::_exit(set && holds() ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status == 0;
+}
+
 }  // namespace
 
 TEST_CASE("a plugin that is installed is started, and its checksum is listed") {
@@ -88,6 +117,27 @@ TEST_CASE("a version that is installed over another can be rolled back, and fort
   CHECK(store.text("muster-plugin-x") == "abcd");
   CHECK(store.only().previous == kSumOfAbc);
   CHECK(store.files() == Names{".lock", ".muster-plugin-x.previous", "SHA256SUMS", "muster-plugin-x"});
+}
+
+TEST_CASE("a version is rolled back also where two files cannot change their names at once") {
+  const Store store;
+  store.install("abc");
+  store.install("abcd");
+  CHECK(where_renameat2_fails(EINVAL, [&] { return static_cast<bool>(roll_back_plugin(store.folder, "x")); }));
+  CHECK(store.text("muster-plugin-x") == "abc");
+  CHECK(store.only().verified);
+  CHECK(roll_back_plugin(store.folder, "x"));
+  CHECK(store.text("muster-plugin-x") == "abcd");
+  CHECK(store.files() == Names{".lock", ".muster-plugin-x.previous", "SHA256SUMS", "muster-plugin-x"});
+}
+
+TEST_CASE("a version that cannot be rolled back leaves the one that runs listed") {
+  const Store store;
+  store.install("abc");
+  store.install("abcd");
+  CHECK(where_renameat2_fails(EACCES, [&] { return !roll_back_plugin(store.folder, "x"); }));
+  CHECK(store.text("muster-plugin-x") == "abcd");
+  CHECK(store.only().verified);
 }
 
 TEST_CASE("a plugin without a version before is not rolled back") {
