@@ -134,6 +134,19 @@ bool has_executables(const fs::path& folder) {
   return !listing || !listing->files.empty();
 }
 
+/// What a folder's list says, to be said again where a change comes to nothing: what runs may start again.
+class ListBefore {
+ public:
+  explicit ListBefore(const fs::path& folder) : path_(folder / kChecksums), text_(read_file(path_)) {}
+  void put_back() const {
+    if (text_) static_cast<void>(replace_file(path_, *text_, kPublic));
+  }
+
+ private:
+  fs::path path_;
+  Result<std::string> text_;
+};
+
 /// Puts a draft in a plugin's place, and what was there in that of the version before.
 Result<void> put_in_place(const fs::path& folder, const std::string& name, const fs::path& draft,
                           const std::string& sum) {
@@ -144,10 +157,13 @@ Result<void> put_in_place(const fs::path& folder, const std::string& name, const
     return cannot("kept as the version before", place, std::strerror(errno));
   }
   // The list first: what runs goes on when its checksum is another, and what is new starts only with its own.
+  const ListBefore list(folder);
   auto done = list_sum(folder, name, sum, !replaces && !has_executables(folder));
+  const bool listed = static_cast<bool>(done);
   if (done && replaces) done = move_file(kept, hidden(folder, name, kPrevious));
   if (done) done = move_file(draft, place);
   unlink(kept.c_str());  // where it has not come to its place
+  if (!done && listed) list.put_back();
   if (!done) return done;
   sync_folder(folder);
   return {};
@@ -254,11 +270,11 @@ Result<std::string> roll_back_plugin(const fs::path& folder, const std::string& 
   }
   const auto sum = sum_of(before);
   if (!sum) return sum.error();
-  const auto list = read_file(folder / kChecksums);
+  const ListBefore list(folder);
   if (auto listed = list_sum(folder, *found, *sum, false); !listed) return listed.error();
   if (!exchange(before, place, hidden(folder, *found, ".previous.new"))) {
     auto error = cannot("put in its place", before, std::strerror(errno));
-    if (list) static_cast<void>(replace_file(folder / kChecksums, *list, kPublic));  // what runs may start again
+    list.put_back();
     return error;
   }
   sync_folder(folder);

@@ -131,6 +131,15 @@ TEST_CASE("a version is rolled back also where two files cannot change their nam
   CHECK(store.files() == Names{".lock", ".muster-plugin-x.previous", "SHA256SUMS", "muster-plugin-x"});
 }
 
+TEST_CASE("a version that cannot be installed leaves the one that runs listed") {
+  const Store store;
+  store.install("abc");
+  fs::create_directories(store.folder / ".muster-plugin-x.previous" / "in the way");
+  CHECK_FALSE(install_plugin(store.folder, store.built("abcd"), ""));
+  CHECK(store.text("muster-plugin-x") == "abc");
+  CHECK(store.only().verified);
+}
+
 TEST_CASE("a version that cannot be rolled back leaves the one that runs listed") {
   const Store store;
   store.install("abc");
