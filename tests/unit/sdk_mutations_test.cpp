@@ -377,6 +377,24 @@ TEST_CASE("a result that cannot be written is sent all the same") {
   CHECK(worker.resent().size() == 1);
 }
 
+TEST_CASE("a worker that ends gives back what it has claimed, and begins none of it") {
+  ChangingPlugin plugin;
+  plugin.cleanup([](Context&) {});
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  const Job job = worker.job("a", kCreate);
+  worker.send_to_pool(job);
+  worker.call_roll();
+  worker.reject({.code = "MANIFEST", .message = "not what it was", .final = true});
+  CHECK(worker.core().state() == WorkerCore::State::kCleaning);
+  worker.control(Go{{job.id, job.token}});
+  worker.run_life();
+  CHECK(worker.core().state() == WorkerCore::State::kRejected);
+  CHECK_FALSE(worker.core().runs_plugin_code());
+  CHECK(plugin.calls == 0);
+  CHECK(error_traits(worker.failed("a").code).applied == Applied::kNotApplied);
+}
+
 TEST_CASE("a lease that ends between go and the call keeps the plugin from being called") {
   ChangingPlugin plugin;
   const auto disk = std::make_shared<MemoryDisk>();

@@ -287,6 +287,9 @@ void WorkerCore::tick_health(TimePoint now) {
 
 void WorkerCore::end(State state, TimePoint now) {
   leave_group();
+  forget_if(slots_, [&](Slot& slot) {  // else its `go` would have it begun beside the cleanup
+    return slot.phase == Slot::Phase::kClaimed && stop(slot, refused("the worker ends"), now);
+  });
   state_ = State::kCleaning;
   end_state_ = state;
   life_.end(now, runs_jobs() ? now : std::min(now + kCleanupLimit, give_up_at_));
