@@ -2,9 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -12,7 +9,6 @@
 #include <fstream>
 #include <thread>
 
-#include "coordinator/cli/supervisor.h"
 #include "support/scratch.h"
 
 using namespace muster;
@@ -162,23 +158,4 @@ TEST_CASE("no process that a child has started outlives it") {
     child.read_rest([&](std::string_view line) { said += line; });
     CHECK(said.empty());
   }
-}
-
-TEST_CASE("what a process leaves behind is waited for where it becomes a child of the supervisor") {
-  const pid_t first = ::fork();  // as the first process of a container is
-  if (first == 0) {
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    Supervisor supervisor([](const std::string&, std::string_view) {});
-    const bool started = static_cast<bool>(supervisor.start_once(shell("sleep 1000 & exit 0"), Stage::kWorkers));
-    siginfo_t ended{};
-    const bool none_left =
-        started && eventually([&] {
-          supervisor.turn(std::chrono::milliseconds(10));
-          return ::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0;  // there are no children
-        });
-    ::_exit(none_left ? 0 : 1);
-  }
-  int status = -1;
-  REQUIRE(::waitpid(first, &status, 0) == first);
-  CHECK(status == 0);
 }
