@@ -336,6 +336,7 @@ class Planner {
   bool take(const DeclaredResource& resource, const PlanningView::Known& known) {
     if (taken_.insert(known.row).second) return true;
     const auto other = std::ranges::find(result_.plan.steps, known.row, &PlanStep::row);
+    if (other == result_.plan.steps.end()) return true;  // it is gone, and who had it adopts another in its place
     mistake(resource.name, known.native_id + " is resource " + other->name + " of this stack already");
     return false;
   }

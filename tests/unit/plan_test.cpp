@@ -297,6 +297,20 @@ TEST_CASE("what is managed and gone is adopted as what nobody manages and is the
   }
 }
 
+TEST_CASE("what is gone is made anew under the name that declares it now, where its own has come to another") {
+  World world;
+  world.manage(world.add("PG::Role", "gone", {{"name", "gone"}}), role("first", {{"name", "gone"}})).state =
+      ResourceState::kMissing;
+  world.add("PG::Role", "there", {{"name", "there"}});
+  Declaration both{"shop", {role("first", {{"name", "there"}}), role("second", {{"name", "gone"}})}};
+  if (GENERATE(false, true)) std::swap(both.resources[0], both.resources[1]);
+  const auto result = make_plan(both, ApplyMode::kReconcile, world);
+  CHECK(messages(result).empty());
+  CHECK(step_of(result.plan, "first").action == StepAction::kAdopt);
+  CHECK(step_of(result.plan, "second").action == StepAction::kCreate);
+  CHECK(result.plan.steps.size() == 2);
+}
+
 TEST_CASE("of two rows of one name the newest that is there counts, and the other leaves") {
   World world;
   const auto add = [&](const std::string& id, ResourceState state) {
