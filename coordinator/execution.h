@@ -132,6 +132,7 @@ class Execution {
                   const std::function<void(const ManagedView&)>& sink) const;
   void rename_replaced(RowId row);
   void release_gone(const CommandStep& adopted);
+  [[nodiscard]] bool is_gone_as_another(const CommandStep& step) const;
 
   // execution_inputs.cpp: what a step works with
   void find_made(Work& work);

@@ -60,6 +60,14 @@ void Execution::release_gone(const CommandStep& adopted) {
   }
 }
 
+/// What is made anew, and is declared under another name now, leaves the old one.
+bool Execution::is_gone_as_another(const CommandStep& step) const {
+  const auto row = step.row == 0 ? std::nullopt : must(s_.store.one(step.row));
+  if (!row || !row->managed || row->state != ResourceState::kMissing) return false;
+  const auto claim = must(s_.store.claim(step.row));
+  return claim && claim->stack == step.stack && claim->name != step.name;
+}
+
 std::string way_to_replace(Store& store, const CommandPlan& plan, const CommandStep& replaced) {
   const auto find = [&](StepAction action, const std::function<bool(const CommandStep&)>& uses_it) {
     const auto found = std::ranges::find_if(plan.steps, [&](const CommandStep& step) {

@@ -516,8 +516,9 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
   work.reads = 0;
   s_.writes.note(work.scan, item.native_id);
   const auto row = must(s_.store.one(made.row)).value();
+  const bool anew = step.action == StepAction::kCreate;  // in place of what is gone, which may have had another name
   if (const auto claim = row.managed ? must(s_.store.claim(made.row)) : std::nullopt;
-      claim && (claim->stack != step.stack || claim->name != step.name)) {
+      claim && (claim->stack != step.stack || (claim->name != step.name && !(anew && made.row == step.row)))) {
     if (!work.inherited_key.empty()) settle_key(work, work.asked.place);  // the next apply makes its own
     return fail(work,
                 {Errc::kConflict, item.native_id + " belongs to stack " + claim->stack + ", as " + claim->name, {}, 0});
@@ -529,6 +530,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
     const bool goes = view.row == step.row || view.state == ResourceState::kMissing;
     if (goes && view.row != made.row) before.emplace_back(view.row, view.state);
   }));
+  if (anew && step.row != made.row && is_gone_as_another(step)) before.emplace_back(step.row, ResourceState::kMissing);
   for (const auto& [old, state] : before) {
     if (state != ResourceState::kMissing && !step.resource->protect) {
       rename_replaced(old);

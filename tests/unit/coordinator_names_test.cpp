@@ -44,6 +44,39 @@ TEST_CASE_METHOD(CommandsFixture, "what another made in place of what is gone is
   CHECK(plan(wanted)["nothing"] == true);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what is gone is made anew under another name, and leaves the old one") {
+  system.names_are_ids = GENERATE(false, true);
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  system.things["NS::Box"].clear();
+  discover();
+  auto renamed = box("a");
+  renamed["name"] = "b";
+  const auto ended = apply(stack({renamed}));
+  CAPTURE(ended.dump());
+  CHECK(ended["state"] == "complete");
+  CHECK(count() == 1);
+  CHECK(plan(stack({renamed}))["nothing"] == true);
+}
+
+TEST_CASE_METHOD(CommandsFixture, "what is gone is made anew though another is being adopted under its name") {
+  system.names_are_ids = true;
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"size", 1}})}))["state"] == "complete");
+  system.things["NS::Box"] = {{"b", R"({"id":"b","name":"b","size":2})", "uid-b", {}}};
+  discover();
+  auto made = box("a", {{"size", 1}});
+  made["name"] = "b";
+  auto adopted = box("b", {{"size", 1}});
+  adopted["name"] = "a";
+  const auto swapped = stack({made, adopted});
+  const auto ended = apply(swapped);
+  CAPTURE(ended.dump());
+  CHECK(ended["state"] == "complete");
+  CHECK(count() == 2);
+  CHECK(plan(swapped)["nothing"] == true);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a resource that is declared as another type is made anew, and the old one goes") {
   start_discovered();
   apply(stack({box("a")}));
