@@ -169,6 +169,7 @@ void Commands::plan(Draft& draft) {
   draft.mistakes.clear();
   draft.unchecked.clear();
   draft.stack_of.clear();
+  draft.told.reset();
   std::map<std::string, std::string> declared_targets;
   // What a move is told to cost follows from what the target has; who declares no target need not wait for the count.
   const auto targets = must(draft.targets.empty() ? s_.store.targets() : s_.store.counted_targets());
@@ -240,13 +241,15 @@ std::vector<PlanBasis> Commands::basis(const Draft& draft) {
 }
 
 Result<void> Commands::check_plan(Draft& draft) {
-  if (draft.planned_at == s_.store.state()) return {};
-  const auto before = basis(draft);
+  if (!draft.told && draft.planned_at == s_.store.state()) return {};
+  auto before = draft.told ? std::move(*draft.told) : basis(draft);
   plan(draft);
   if (!draft.mistakes.empty()) {
+    draft.told = std::move(before);
     return Error{Errc::kInvalidRequest, draft.mistakes.front().resource + ": " + draft.mistakes.front().message, {}, 0};
   }
   if (auto where = muster::moved(before, basis(draft)); !where.empty()) {
+    draft.told = std::move(before);
     std::string message = "what it was planned on has changed: " + where.front();
     if (where.size() > 1) message += ", and " + std::to_string(where.size() - 1) + " more";
     return Error{Errc::kConflict, message + "; plan again", {}, 0};

@@ -43,7 +43,8 @@ struct Draft {
   std::vector<TargetChange> target_changes;
   std::vector<std::size_t> stack_of;  // by step: index into stacks
   std::vector<PlanMistake> mistakes;
-  std::vector<PlanMistake> unchecked;  // what the schemas could not be asked about yet
+  std::vector<PlanMistake> unchecked;          // what the schemas could not be asked about yet
+  std::optional<std::vector<PlanBasis>> told;  // of the plan before this one, where nobody has been told of this one
 };
 
 /// Which resources of a stack are to be managed by nobody any more: of a target, those named, or both; all where

@@ -113,6 +113,25 @@ TEST_CASE_METHOD(CommandsFixture, "what had nothing to change is not told as don
   CHECK_THAT(refused["message"].get<std::string>(), Contains("what it was planned on has changed"));
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a plan that was refused is refused again until it is told anew") {
+  start_discovered();
+  const auto sized = [](int size) { return stack({box("a", {{"size", size}, {"link", "mine"}})}); };
+  REQUIRE(apply(sized(1))["state"] == "complete");
+  const auto size = GENERATE(1, 3);  // nothing was to be done, or something else than is by then
+  const auto made = plan(sized(size));
+  const Json draft{{"draft", made["draft"]}};
+  edit("a", "link", "other");
+  discover();
+  for (int times = 0; times < 2; ++times) {
+    const auto refused = api("apply", draft);
+    CAPTURE(refused.dump());
+    CHECK(refused.value("/error/code"_json_pointer, "") == "CONFLICT");
+  }
+  REQUIRE(plan(draft)["summary"]["update"] == 1);
+  CHECK(apply(draft)["state"] == "complete");
+  CHECK(thing("a")["size"] == size);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "of a request that breaks off nothing is kept") {
   auto& breaking = test::put_failing_before(store);
   start_discovered();
