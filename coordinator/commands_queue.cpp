@@ -152,8 +152,9 @@ void Commands::add_overtaken(const CommandPlan& plan, std::vector<std::string>& 
   for (const auto& other : plan.behind) {
     for (const auto& operation : must(s_.store.operations(other.command))) {
       const auto step = other.steps.find(operation.step);
-      if (step == other.steps.end() || operation.state != "done") continue;
-      said.push_back(step->second + " has been changed by command " + other.command.value);
+      if (step == other.steps.end() || !Execution::may_have_changed(operation)) continue;
+      said.push_back(step->second + (operation.uncertain ? " may have" : " has") + " been changed by command " +
+                     other.command.value);
     }
   }
 }

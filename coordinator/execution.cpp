@@ -56,6 +56,13 @@ bool Execution::over(State state) {
   return state != State::kPending && state != State::kRunning;
 }
 
+/// One that has failed, too, where the change itself was done, or a half of it.
+bool Execution::may_have_changed(const OperationRow& operation) {
+  const auto phase = static_cast<Phase>(operation.phase & Work::kPhaseBits);
+  return operation.state == state_name(State::kDone) || operation.uncertain || phase == Phase::kConverging ||
+         phase == Phase::kEmptying || (operation.phase & Work::kSecondHalf) != 0;
+}
+
 void Execution::count_ended(std::size_t index, State state) {
   states_[index] = state;
   --left_;

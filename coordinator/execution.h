@@ -71,6 +71,8 @@ class Execution {
   [[nodiscard]] const CommandRow& row() const { return row_; }
   [[nodiscard]] const CommandPlan& plan() const { return plan_; }
   [[nodiscard]] bool has_ended(std::size_t step) const { return over(states_[step]); }
+  /// Of a step that has ended: whether it has changed something, or may have.
+  [[nodiscard]] static bool may_have_changed(const OperationRow& operation);
   [[nodiscard]] std::uint64_t owner() const { return owner_; }
   /// Counts of steps by state, for events and progress lines.
   [[nodiscard]] JsonText progress() const;

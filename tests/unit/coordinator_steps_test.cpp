@@ -438,6 +438,37 @@ TEST_CASE_METHOD(CommandsFixture, "a command is refused where one that waited be
   CHECK(thing("b")["size"] == 2);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a command is refused where one before it has failed with what it leaves changed") {
+  start_discovered();
+  const auto sizes = [](int a, int b) { return stack({box("a", {{"size", a}}), box("b", {{"size", b}})}); };
+  REQUIRE(apply(sizes(1, 1))["state"] == "complete");
+  const bool cancels = GENERATE(false, true);
+  CAPTURE(cancels);
+  bool told = false;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (cancels) static_cast<void>(system.change(job));
+    if (cancels || !told) return FakeWorker::Silent{};
+    edit("a", "size", 5);
+    const auto& there = system.thing("NS::Box", "made-1");
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, there.id, there.uid, there.properties, Millis(0)});
+  };
+  const auto first = begin(sizes(2, 1));
+  advance(Millis(300));
+  const auto second = begin(sizes(1, 2));  // planned while a is of size 1
+  told = true;
+  if (cancels) api("cancel", {{"command", first}, {"force", true}});
+  const auto ended = end_of(first);
+  CAPTURE(ended.dump());
+  worker().on_go = {};
+  CHECK(result_of(ended, "a") == (cancels ? "cancelled CANCELLED" : "failed NOT_STABILIZED"));
+  REQUIRE(thing("a")["size"] != 1);
+  const auto refused = end_of(second);
+  CAPTURE(refused.dump());
+  CHECK(result_of(refused, "b") == "blocked CONFLICT");
+  const std::string changed = cancels ? "may have been changed" : "has been changed";
+  CHECK_THAT(message_of(refused, "b"), Contains("shop/a " + changed + " by command " + first));
+}
+
 TEST_CASE_METHOD(CommandsFixture,
                  "what waits for several steps is begun by the next coordinator when they have ended") {
   start_discovered();
