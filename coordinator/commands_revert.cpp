@@ -164,9 +164,10 @@ bool Commands::put_back(const std::string& stack, const std::set<std::string>& n
   const auto excluded = draft.excluded.size();
   for (const auto& step : draft.plan.steps) {
     const auto on_drift = draft.stacks.front().resources[*step.declared].on_drift;
-    const bool unasked = step.action == StepAction::kCreate && on_drift != OnDrift::kRevert;
+    const bool comes = step.action == StepAction::kCreate || step.action == StepAction::kAdopt;
+    const bool unasked = comes && on_drift != OnDrift::kRevert;
     if (step.action != StepAction::kReplace && !unasked) continue;  // nobody has asked for the end of what is there
-    s_.log.warn("stack={} {} is not put back: {}; `muster apply` makes it anew", stack, step.name, step.reason);
+    s_.log.warn("stack={} {} is not put back: {}; `muster apply` does that", stack, step.name, step.reason);
     draft.excluded.insert(step.name);
   }
   if (draft.excluded.size() > excluded && !plan_put_back(draft)) return true;

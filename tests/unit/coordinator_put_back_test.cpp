@@ -133,3 +133,20 @@ TEST_CASE_METHOD(DriftFixture, "what is to be put back waits for a worker of its
   advance(Millis(5000));
   CHECK(thing("a")["size"] == 3);
 }
+
+TEST_CASE_METHOD(DriftFixture, "what is put back takes nothing over that nobody asked to have back") {
+  start_discovered();
+  auto reverts = reverting(linked("a", "b"));
+  reverts["properties"]["size"] = 3;
+  REQUIRE(apply(stack({reverts, box("b", {{"size", 3}}), reverting(box("c", {{"size", 3}}))}))["state"] == "complete");
+  system.remove("NS::Box", thing("b")["id"]);
+  const auto size = GENERATE(3, 4);  // as it is declared, or to be changed
+  system.add("NS::Box", {"other", Json{{"id", "other"}, {"name", "b"}, {"size", size}}.dump(), "uid-other"});
+  discover();
+  for (const auto* name : {"a", "c"}) edit(name, "size", 9);
+  discover();
+  advance(Millis(2000));
+  CHECK(thing("b")["size"] == size);
+  CHECK_FALSE(row("NS::Box", "other").managed);
+  CHECK(thing("c")["size"] == 3);
+}
