@@ -141,7 +141,6 @@ class Commands {
   void look_late(TimePoint now);
   void revert(TimePoint now);
   std::set<std::string> waits_for_values(const Plan& plan, const Declaration& declaration);
-  static void leave_others(Draft& draft);
   [[nodiscard]] bool plan_put_back(Draft& draft);
   [[nodiscard]] bool put_back(const std::string& stack, const std::set<std::string>& names);
   void put_back_later(const Execution& ended, TimePoint now);

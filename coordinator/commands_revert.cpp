@@ -88,17 +88,6 @@ std::set<std::string> Commands::waits_for_values(const Plan& plan, const Declara
   return waiting;
 }
 
-/// What is put back may need what has drifted, too, and is declared to be left like that.
-void Commands::leave_others(Draft& draft) {
-  for (auto& step : draft.plan.steps) {
-    const auto& resource = draft.stacks.front().resources[*step.declared];
-    if (step.action != StepAction::kUpdate || resource.on_drift == OnDrift::kRevert) continue;
-    step.action = StepAction::kUnchanged;
-    step.patch = "[]";
-    step.claim.clear();
-  }
-}
-
 /// Plans what can be put back: what is a mistake by now, and what needs that, is left out of the declaration. False:
 /// nothing is left.
 bool Commands::plan_put_back(Draft& draft) {
@@ -112,10 +101,7 @@ bool Commands::plan_put_back(Draft& draft) {
     std::erase_if(draft.excluded, is_gone);
     if (draft.only.empty()) return false;
     plan(draft);
-    if (draft.mistakes.empty()) {
-      leave_others(draft);
-      return true;
-    }
+    if (draft.mistakes.empty()) return true;
     std::set<std::string> mistaken;
     for (const auto& mistake : draft.mistakes) {
       s_.log.warn("stack={} cannot be put back: {}: {}", stack, mistake.resource, mistake.message);
@@ -149,7 +135,7 @@ bool Commands::put_back(const std::string& stack, const std::set<std::string>& n
   if (!std::ranges::all_of(declaration.resources, served)) return false;
   Draft draft;  // nobody else's: those that users have are left alone
   draft.stacks.push_back(std::move(declaration));
-  draft.mode = ApplyMode::kPatch;
+  draft.mode = ApplyMode::kPutBack;
   draft.only = names;
   draft.of_claims = true;
   if (!plan_put_back(draft)) return true;

@@ -58,6 +58,7 @@ struct PlanMistake {
 enum class ApplyMode : std::uint8_t {
   kReconcile,  // what the stack no longer declares is deleted
   kPatch,      // only ensures what is declared
+  kPutBack,    // so does this, but for changes of what is declared to be left as it drifts
   kDestroy,    // everything of the stack is deleted
 };
 

@@ -32,7 +32,8 @@ class Planner {
       stack_.emplace(std::move(name), std::move(known));
     }
     const bool planned = mode_ == ApplyMode::kDestroy || plan_declared();
-    if (mode_ != ApplyMode::kPatch && planned) plan_leaving();
+    const bool deletes = mode_ == ApplyMode::kReconcile || mode_ == ApplyMode::kDestroy;
+    if (deletes && planned) plan_leaving();
     return std::move(result_);
   }
 
@@ -318,6 +319,7 @@ class Planner {
     } else {
       there = Json::parse(known->properties);
       decide(step, resource, rules, *known, there, declared, unknown);
+      if (is_left(step, resource)) return leave(node, std::move(step), std::move(there));
     }
     if (known != nullptr && known->state == ResourceState::kStale) {
       unchecked(resource.name, "it may be another by now: a run or a change of it has failed since it was looked at");
@@ -329,6 +331,19 @@ class Planner {
     if (agreement && step.action == StepAction::kUnchanged && unknown.empty()) view_.remember(known->row, *agreement);
     node.values = stays ? std::move(there) : Json::object();
     put_declared(rules.rules, node.values, declared, step.patch, unknown);
+    add(node, std::move(step));
+  }
+
+  /// What is put back may need what has drifted, too, and is declared to be left like that.
+  [[nodiscard]] bool is_left(const PlanStep& step, const DeclaredResource& resource) const {
+    return mode_ == ApplyMode::kPutBack && step.action == StepAction::kUpdate && resource.on_drift != OnDrift::kRevert;
+  }
+
+  /// It stays as it is, also for those that refer to it.
+  void leave(Node& node, PlanStep step, Json there) {
+    step.action = StepAction::kUnchanged;
+    step.patch = "[]";
+    node.values = std::move(there);
     add(node, std::move(step));
   }
 

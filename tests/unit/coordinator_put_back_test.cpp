@@ -150,3 +150,19 @@ TEST_CASE_METHOD(DriftFixture, "what is put back takes nothing over that nobody 
   CHECK_FALSE(row("NS::Box", "other").managed);
   CHECK(thing("c")["size"] == 3);
 }
+
+TEST_CASE_METHOD(DriftFixture, "what is put back refers to what is left as it is") {
+  start_discovered();
+  auto reverts = reverting(linked("a", "b"));
+  reverts["holes"][0]["parts"][0]["path"] = "link";
+  reverts["properties"]["size"] = 3;
+  REQUIRE(apply(stack({reverts, box("b", {{"link", "old"}})}))["state"] == "complete");
+  edit("b", "link", "new");
+  if (GENERATE(false, true)) discover();
+  edit("a", "size", 9);
+  discover();
+  advance(Millis(2000));
+  CHECK(thing("a")["size"] == 3);
+  CHECK(thing("a")["link"] == "new");
+  CHECK(thing("b")["link"] == "new");
+}
