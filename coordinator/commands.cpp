@@ -122,11 +122,7 @@ void Commands::discard(const std::string& id) {
 /// Old names by new ones. What is destroyed goes under the name that it has.
 std::map<std::string, std::string> Commands::renamed_in(const Draft& draft, const std::vector<TargetRow>& rows) {
   if (draft.mode == ApplyMode::kDestroy) return {};
-  auto renamed = renamed_targets(draft.targets, rows);
-  std::erase_if(renamed, [&](const auto& each) {
-    return std::ranges::find(rows, each.second, &TargetRow::name)->state == TargetState::kRemoved;
-  });
-  return renamed;
+  return renamed_targets(draft.targets, rows);
 }
 
 std::vector<TargetChange> Commands::changes_of(const Draft& draft, const std::vector<TargetRow>& rows) const {
@@ -145,14 +141,14 @@ std::vector<TargetChange> Commands::changes_of(const Draft& draft, const std::ve
       if (row != nullptr && row->applied) add(StepAction::kDelete, target, row, "once nothing declared is on it");
       continue;
     }
+    const auto other_name = was == renamed.end() ? std::string() : "is " + was->second + " now";
     if (row == nullptr) {
-      add(StepAction::kCreate, target, row, {});
+      add(StepAction::kCreate, target, row, other_name);
       continue;
     }
     const bool moves = row->ns != target.ns || row->pool != target.pool || row->config != target.config;
     const bool same =
         row->discover == target.discover && row->interval == target.interval && row->filters == target.filters;
-    const auto other_name = was == renamed.end() ? std::string() : "is " + was->second + " now";
     if (moves && discovery_.has_rows(*row)) {
       add(StepAction::kUpdate, target, row,
           (other_name.empty() ? "" : other_name + "; ") + "nothing runs on it until `muster targets accept " +

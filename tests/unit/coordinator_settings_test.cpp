@@ -265,3 +265,27 @@ TEST_CASE_METHOD(SettingsFixture,
   CHECK(worker().asked<CreateJob>().size() == 1);
   CHECK(store->target("t").value()->state == TargetState::kChanged);
 }
+
+TEST_CASE_METHOD(SettingsFixture,
+                 "a target that was the configuration's may be a file's under another name, as it is") {
+  add_target("u");
+  start_discovered();
+  REQUIRE(apply(stack({box("a")}))["state"] == "complete");
+  crash();
+  config.targets.erase(config.targets.begin());
+  start();
+  finish_runs();
+  REQUIRE(store->target("t").value()->state == TargetState::kRemoved);
+  auto file = stack({box_on("new")});
+  file["targets"] = Json::array({{{"name", "new"}, {"namespace", "NS"}, {"renamed_from", "t"}}});
+  const auto planned = plan(file);
+  CHECK(planned["summary"]["create"] == 0);
+  CHECK(planned["summary"]["unchanged"] == 1);
+  CHECK(planned["targets"][0]["reason"] == "is t now");
+  CHECK(apply(file)["state"] == "complete");
+  finish_runs();
+  CHECK(count() == 1);
+  CHECK(row("NS::Box", "made-1", "new").managed);
+  CHECK_FALSE(store->target("t").value());
+  CHECK(plan(file)["nothing"] == true);
+}
