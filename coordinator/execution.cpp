@@ -149,6 +149,7 @@ void Execution::begin(std::size_t index, TimePoint now) {
   if (noted_only || adopts) {
     if (const auto lost = lost_row(step)) return fail(work, *lost);
   }
+  if (step.action == StepAction::kDelete && is_anothers(step)) return end(index, State::kDone);
   if (adopts) settle_key(work, place_of(step.row));  // this is the one
   if (noted_only) {
     if (const auto path = locate(work) ? unread_moved(work) : std::nullopt;

@@ -135,6 +135,7 @@ class Execution {
   void rename_replaced(RowId row);
   void release_gone(const CommandStep& adopted);
   [[nodiscard]] bool is_gone_as_another(const CommandStep& step) const;
+  [[nodiscard]] bool is_anothers(const CommandStep& step) const;
 
   // execution_inputs.cpp: what a step works with
   void find_made(Work& work);

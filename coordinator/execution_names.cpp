@@ -68,6 +68,12 @@ bool Execution::is_gone_as_another(const CommandStep& step) const {
   return claim && claim->stack == step.stack && claim->name != step.name;
 }
 
+/// What was to be deleted was gone, and another of the stack has been made under its id since.
+bool Execution::is_anothers(const CommandStep& step) const {
+  const auto claim = must(s_.store.claim(step.row));
+  return claim && claim->stack == step.stack && declared_name(claim->name) != declared_name(step.name);
+}
+
 std::string way_to_replace(Store& store, const CommandPlan& plan, const CommandStep& replaced) {
   const auto find = [&](StepAction action, const std::function<bool(const CommandStep&)>& uses_it) {
     const auto found = std::ranges::find_if(plan.steps, [&](const CommandStep& step) {

@@ -508,6 +508,7 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
   if (auto labels = s_.queries.labels(work.manifest)) label = (*labels)->label(step.type, work.prior, item.native_id);
   const auto at = s_.clock.wall();
   const auto content = hash128(work.prior);
+  const auto former = must(s_.store.one(must(s_.store.find(work.scan, item.native_id))));
   const auto made =
       must(s_.store.insert({work.scan, item.native_id, item.uid, label, work.prior, content, work.parent, at}));
   work.row = made.row;
@@ -517,8 +518,10 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
   s_.writes.note(work.scan, item.native_id);
   const auto row = must(s_.store.one(made.row)).value();
   const bool anew = step.action == StepAction::kCreate;  // in place of what is gone, which may have had another name
-  if (const auto claim = row.managed ? must(s_.store.claim(made.row)) : std::nullopt;
-      claim && (claim->stack != step.stack || (claim->name != step.name && !(anew && made.row == step.row)))) {
+  const bool was_gone = former && former->state == ResourceState::kMissing;
+  const auto claim = row.managed ? must(s_.store.claim(made.row)) : std::nullopt;
+  const bool leaves = claim && claim->stack == step.stack && (was_gone || (anew && made.row == step.row));
+  if (claim && !leaves && (claim->stack != step.stack || claim->name != step.name)) {
     if (!work.inherited_key.empty()) settle_key(work, work.asked.place);  // the next apply makes its own
     return fail(work,
                 {Errc::kConflict, item.native_id + " belongs to stack " + claim->stack + ", as " + claim->name, {}, 0});

@@ -77,6 +77,31 @@ TEST_CASE_METHOD(CommandsFixture, "what is gone is made anew though another is b
   CHECK(plan(swapped)["nothing"] == true);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what replaces a thing may get the id of what is gone, and is not deleted for that") {
+  system.names_are_ids = true;
+  start_discovered();
+  const auto named = [](const char* resource, const char* name, const char* kind) {
+    auto made = box(name, {{"kind", kind}});
+    made["name"] = resource;
+    return made;
+  };
+  REQUIRE(apply(stack({named("a", "x", "1"), named("b", "y", "1")}))["state"] == "complete");
+  system.remove("NS::Box", "x");
+  discover();
+  std::vector<Json> wanted{named("b", "x", "2")};
+  const bool leaves = GENERATE(true, false);  // or is made anew under another name
+  CAPTURE(leaves);
+  if (!leaves) wanted.push_back(named("a", "z", "1"));
+  if (!leaves) wanted.back()["after"] = {"b"};
+  const auto ended = apply(stack(wanted));
+  CAPTURE(ended.dump());
+  CHECK(ended["state"] == "complete");
+  CHECK(thing("x")["kind"] == "2");
+  CHECK(count() == wanted.size());
+  CHECK(row("NS::Box", "x").managed);
+  CHECK(plan(stack(wanted))["nothing"] == true);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a resource that is declared as another type is made anew, and the old one goes") {
   start_discovered();
   apply(stack({box("a")}));
