@@ -12,6 +12,11 @@
 namespace muster {
 namespace {
 
+/// Of a row that a step was planned for.
+bool has_another_name(const CommandStep& planned, std::string_view name) {
+  return declared_name(name) != declared_name(planned.name);
+}
+
 void rename_to_go(Store& store, RowId row, const std::string& stack, DeclaredResource declared) {
   declared.name += kReplaced;
   declared.on_drift = OnDrift::kObserve;
@@ -24,7 +29,8 @@ void rename_to_go(Store& store, RowId row, const std::string& stack, DeclaredRes
 void Execution::each_named(const std::string& stack, const std::string& name,
                            const std::function<void(const ManagedView&)>& sink) const {
   must(s_.store.of_stack(stack, name, [&](const ManagedView& row) {
-    if (!deleted_.contains(row.row)) sink(row);
+    const bool goes = deleted_.contains(row.row) && !has_another_name(plan_.steps[to_go_.at(row.row)], row.name);
+    if (!goes) sink(row);
   }));
 }
 
@@ -71,7 +77,7 @@ bool Execution::is_gone_as_another(const CommandStep& step) const {
 /// What was to be deleted was gone, and another of the stack has been made under its id since.
 bool Execution::is_anothers(const CommandStep& step) const {
   const auto claim = must(s_.store.claim(step.row));
-  return claim && claim->stack == step.stack && declared_name(claim->name) != declared_name(step.name);
+  return claim && claim->stack == step.stack && has_another_name(step, claim->name);
 }
 
 std::string way_to_replace(Store& store, const CommandPlan& plan, const CommandStep& replaced) {

@@ -88,7 +88,7 @@ TEST_CASE_METHOD(CommandsFixture, "what replaces a thing may get the id of what 
   REQUIRE(apply(stack({named("a", "x", "1"), named("b", "y", "1")}))["state"] == "complete");
   system.remove("NS::Box", "x");
   discover();
-  std::vector<Json> wanted{named("b", "x", "2")};
+  std::vector<Json> wanted{named("b", "x", "2"), linked("c", "b")};
   const bool leaves = GENERATE(true, false);  // or is made anew under another name
   CAPTURE(leaves);
   if (!leaves) wanted.push_back(named("a", "z", "1"));
@@ -97,6 +97,7 @@ TEST_CASE_METHOD(CommandsFixture, "what replaces a thing may get the id of what 
   CAPTURE(ended.dump());
   CHECK(ended["state"] == "complete");
   CHECK(thing("x")["kind"] == "2");
+  CHECK(thing("c")["link"] == "x");
   CHECK(count() == wanted.size());
   CHECK(row("NS::Box", "x").managed);
   CHECK(plan(stack(wanted))["nothing"] == true);
