@@ -178,6 +178,7 @@ class Execution {
   [[nodiscard]] std::optional<bool> calls_for_another(const Work& work, const nlohmann::json& there);
   static std::function<bool(std::string_view)> outlives(const Work& work);
   void deleted(Work& work, TimePoint now);
+  [[nodiscard]] bool goes(const ResourceRecord& row) const;
   [[nodiscard]] bool is_to_go(const ResourceRecord& row) const;
   /// Whether there is something in what refuses to be deleted that this command makes anew elsewhere: that goes first.
   bool begin_emptying(Work& work, TimePoint now);

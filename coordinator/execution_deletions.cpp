@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 std::optional<Error> Execution::held_by(const Work& work) {
   std::optional<Error> held;
   each_within(s_.store, work.step.row, outlives(work), [&](const ResourceRecord& inner) {
-    if (held || !inner.managed || to_go_.contains(inner.row) || MUSTER_MUTATION("contents-ignored")) return;
+    if (held || !inner.managed || goes(inner) || MUSTER_MUTATION("contents-ignored")) return;
     const auto claim = must(s_.store.claim(inner.row)).value_or(Claim{});
     held = Error{Errc::kConflict,
                  std::string(inner.native_id) + " lies in it, and is resource " + claim.name + " of stack " +
@@ -94,16 +94,23 @@ void Execution::leave(const Work& work, const ResourceRecord& row, std::string_v
 void Execution::leave_contents(const Work& work, RowId row) {
   each_within(s_.store, row, outlives(work), [&](const ResourceRecord& child) {
     s_.writes.note(child.scan, child.native_id);
-    if (child.managed && !to_go_.contains(child.row)) s_.drift.gone(child);
+    if (child.managed && !goes(child)) s_.drift.gone(child);
     leave(work, child, "parent", "resource.vanished");
   });
 }
 
-/// Whether it is planned to go, and is what was planned for: where it has no uid, its state tells.
-bool Execution::is_to_go(const ResourceRecord& row) const {
+/// Whether it is planned to go, and is not what has been made in its place, or another under its id.
+bool Execution::goes(const ResourceRecord& row) const {
   const auto planned = to_go_.find(row.row);
-  if (!row.managed || planned == to_go_.end()) return false;
-  return !row.uid.empty() || hash128(row.properties) == plan_.steps[planned->second].content;
+  if (planned == to_go_.end()) return false;
+  const auto& step = plan_.steps[planned->second];
+  return step.action == StepAction::kDelete ? !is_anothers(step) : states_[planned->second] != State::kDone;
+}
+
+/// The same of what is planned for as it is: where it has no uid, its state tells.
+bool Execution::is_to_go(const ResourceRecord& row) const {
+  if (!row.managed || !goes(row)) return false;
+  return !row.uid.empty() || hash128(row.properties) == plan_.steps[to_go_.at(row.row)].content;
 }
 
 bool Execution::begin_emptying(Work& work, TimePoint now) {

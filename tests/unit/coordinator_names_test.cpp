@@ -103,6 +103,46 @@ TEST_CASE_METHOD(CommandsFixture, "what replaces a thing may get the id of what 
   CHECK(plan(stack(wanted))["nothing"] == true);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a thing is not deleted with what was made in it under the id of what was to go") {
+  manifest.types[1].parent = "NS::Box";
+  system.names_are_ids = true;
+  start_discovered();
+  const auto named = [](const char* resource, const char* name, const char* kind) {
+    auto made = box(name, {{"kind", kind}});
+    made["name"] = resource;
+    made["type"] = "NS::Item";
+    return made;
+  };
+  auto inner = named("a", "x", "1");
+  inner["parent"] = "o";
+  REQUIRE(apply(stack({box("o"), inner, named("b", "y", "1"), box("z", {{"size", 1}})}))["state"] == "complete");
+  system.remove("NS::Item", "x");
+  discover();
+  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<CreateJob>(job.operation)) return {};
+    auto result = std::get<MutationResult>(system.change(job));
+    system.thing("NS::Item", result.native_id).parent = "o";  // where the system makes it
+    return JobResult(std::move(result));
+  };
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    const auto* read = std::get_if<ReadJob>(&job.operation);
+    const bool is_held = read != nullptr && read->native_ids == Strings{"z"};
+    return is_held ? FakeWorker::Behaviour(FakeWorker::Hold{}) : FakeWorker::Behaviour();
+  };
+  const auto id = begin(stack({named("b", "x", "2"), box("z", {{"size", 2}})}));
+  advance(Millis(1000));
+  REQUIRE(system.thing("NS::Item", "x").parent == "o");
+  REQUIRE(store->reparent(row("NS::Item", "x").row, row("NS::Box", "o").row));  // as a run would find it
+  worker().on_job = {};
+  worker().release();
+  const auto ended = end_of(id);
+  CAPTURE(ended.dump());
+  CHECK(result_of(ended, "a") == "done");
+  CHECK(result_of(ended, "o") == "failed CONFLICT");
+  CHECK_THAT(message_of(ended, "o"), Contains("x lies in it, and is resource b of stack shop"));
+  CHECK(listed("NS::Item") == Strings{"x"});
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a resource that is declared as another type is made anew, and the old one goes") {
   start_discovered();
   apply(stack({box("a")}));
