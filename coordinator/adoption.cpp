@@ -54,6 +54,11 @@ std::vector<std::string> Adoption::claim(const DeclaredResource& resource, const
   return mistakes;
 }
 
+std::string Adoption::in_the_way(const DeclaredResource& resource, const TypeRules& rules, const nlohmann::json& there,
+                                 const nlohmann::json& declared, const std::vector<std::string>& unknown) {
+  return identity_is_known(rules, unknown) ? identities_.in_the_way(resource, rules, there, declared) : std::string();
+}
+
 std::optional<PlanningView::Known> Adoption::managed_on(const std::string& target, const DeclaredResource& resource,
                                                         const TypeRules& rules, const std::string& object, bool by_id) {
   const auto* const indexed = by_id ? nullptr : identities_.find(target, resource.type, rules, object);

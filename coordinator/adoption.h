@@ -34,6 +34,10 @@ class Adoption {
                                  const nlohmann::json& declared, const std::vector<std::string>& unknown,
                                  const PlanningView::Known* there);
 
+  /// As IdentityIndexes has it; empty also where it is not known yet which object it is to be.
+  std::string in_the_way(const DeclaredResource& resource, const TypeRules& rules, const nlohmann::json& there,
+                         const nlohmann::json& declared, const std::vector<std::string>& unknown);
+
  private:
   std::optional<PlanningView::Known> managed_on(const std::string& target, const DeclaredResource& resource,
                                                 const TypeRules& rules, const std::string& object, bool by_id);

@@ -11,6 +11,18 @@ const PlanningView::Known* IdentityIndexes::find(const std::string& target, cons
   return it == index.end() ? nullptr : &it->second;
 }
 
+std::string IdentityIndexes::in_the_way(const DeclaredResource& resource, const TypeRules& rules,
+                                        const nlohmann::json& there, const nlohmann::json& declared) {
+  const auto identity = rules.identity_of(declared);
+  if (identity.empty() || identity == rules.identity_of(there)) return {};
+  const auto* const other = find(resource.target, resource.type, rules, identity);
+  if (other == nullptr || other->stack == stack_) return {};  // what the stack has may leave
+  if (other->managed) return other->native_id + " belongs to stack " + other->stack + ", as " + other->name;
+  if (other->state != ResourceState::kPresent) return {};
+  return other->native_id + " is there already: declare it under another name beside " + resource.name +
+         ", or forget " + resource.name + " first";
+}
+
 const IdentityIndexes::Index& IdentityIndexes::of(const std::string& target, const std::string& type,
                                                   const TypeRules& rules) {
   const auto [it, made] = indexes_.try_emplace({target, type});

@@ -19,6 +19,9 @@ class IdentityIndexes {
   /// `identity`   as of TypeRules::identity_of()
   const PlanningView::Known* find(const std::string& target, const std::string& type, const TypeRules& rules,
                                   const std::string& identity);
+  /// What is deleted to be replaced by one that cannot be made is lost. Why it cannot be; empty: nothing is known.
+  std::string in_the_way(const DeclaredResource& resource, const TypeRules& rules, const nlohmann::json& there,
+                         const nlohmann::json& declared);
 
  private:
   using Index = std::unordered_map<std::string, PlanningView::Known>;

@@ -320,6 +320,10 @@ class Planner {
       there = Json::parse(known->properties);
       decide(step, resource, rules, *known, there, declared, unknown);
       if (is_left(step, resource)) return leave(node, std::move(step), std::move(there));
+      if (step.action == StepAction::kReplace && known->managed) {
+        const auto why = adoption_.in_the_way(resource, rules, there, declared, unknown);
+        if (!why.empty()) mistake(resource.name, "would be replaced, and " + why);
+      }
     }
     if (known != nullptr && known->state == ResourceState::kStale) {
       unchecked(resource.name, "it may be another by now: a run or a change of it has failed since it was looked at");

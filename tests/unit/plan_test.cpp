@@ -311,6 +311,30 @@ TEST_CASE("what is gone is made anew under the name that declares it now, where 
   CHECK(result.plan.steps.size() == 2);
 }
 
+TEST_CASE("what would be replaced by what is there already is a mistake, and not deleted for it") {
+  World world;
+  world.manage(world.add("PG::Role", "old", {{"name", "old"}}), role("owner", {{"name", "old"}}));
+  auto& other = world.add("PG::Role", "new", {{"name", "new"}});
+  const auto plan = [&] {
+    return make_plan({"shop", {role("owner", {{"name", "new"}})}}, ApplyMode::kReconcile, world);
+  };
+  SECTION("of no stack") {
+    CHECK(messages(plan()) == Strings{"owner: would be replaced, and new is there already: declare it under another "
+                                      "name beside owner, or forget owner first"});
+  }
+  SECTION("of another stack") {
+    world.manage(other, role("theirs", {{"name", "new"}}), "desk");
+    other.state = GENERATE(ResourceState::kPresent, ResourceState::kMissing);  // where it is theirs all the same
+    CHECK(messages(plan()) == Strings{"owner: would be replaced, and new belongs to stack desk, as theirs"});
+  }
+  SECTION("but not what leaves the stack, or is gone") {
+    world.manage(other, role("other", {{"name", "new"}}));
+    CHECK(messages(plan()).empty());
+    other.state = ResourceState::kMissing;
+    CHECK(messages(plan()).empty());
+  }
+}
+
 TEST_CASE("of two rows of one name the newest that is there counts, and the other leaves") {
   World world;
   const auto add = [&](const std::string& id, ResourceState state) {
