@@ -19,7 +19,8 @@ class IdentityIndexes {
   /// `identity`   as of TypeRules::identity_of()
   const PlanningView::Known* find(const std::string& target, const std::string& type, const TypeRules& rules,
                                   const std::string& identity);
-  /// What is deleted to be replaced by one that cannot be made is lost. Why it cannot be; empty: nothing is known.
+  /// What is deleted first, to be replaced by one that cannot be made, is lost. Why it cannot be; empty: nothing is
+  /// known, or that comes first: it may be what an earlier command has made for this.
   std::string in_the_way(const DeclaredResource& resource, const TypeRules& rules, const nlohmann::json& there,
                          const nlohmann::json& declared);
 

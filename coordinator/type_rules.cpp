@@ -30,6 +30,8 @@ TypeRules TypeRules::of(const TypeDescriptor& type) {
   if (auto rules = property_rules(type.schema)) made.rules = std::move(*rules);
   made.schema_hash = hash128(type.schema);
   if (auto check = SchemaCheck::compile(type.schema)) made.schema = std::move(*check);
+  const auto schema = Json::parse(type.schema, nullptr, false);
+  made.create_first = schema.is_object() && schema.value("x-muster-replace", Json()) == "create-first";
   return made;
 }
 

@@ -20,6 +20,7 @@ struct TypeRules {
   PropertyRule rules;
   Hash128 schema_hash;
   std::optional<SchemaCheck> schema;  // none: the type's cannot be used
+  bool create_first = false;          // where a resource does not say how it is replaced
 
   /// Of a schema that says nothing of use, what can be had of it. `type` outlives the rules.
   static TypeRules of(const TypeDescriptor& type);

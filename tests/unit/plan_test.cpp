@@ -327,6 +327,17 @@ TEST_CASE("what would be replaced by what is there already is a mistake, and not
     other.state = GENERATE(ResourceState::kPresent, ResourceState::kMissing);  // where it is theirs all the same
     CHECK(messages(plan()) == Strings{"owner: would be replaced, and new belongs to stack desk, as theirs"});
   }
+  SECTION("but not where the new one comes first, which may be that") {
+    auto first = role("owner", {{"name", "new"}});
+    if (GENERATE(false, true)) {
+      first.replace = ReplaceOrder::kCreateFirst;
+    } else {
+      auto schema = Json::parse(kRoleSchema);
+      schema["x-muster-replace"] = "create-first";
+      world.types["PG::Role"].schema = schema.dump();
+    }
+    CHECK(messages(make_plan({"shop", {first}}, ApplyMode::kReconcile, world)).empty());
+  }
   SECTION("but not what leaves the stack, or is gone") {
     world.manage(other, role("other", {{"name", "new"}}));
     CHECK(messages(plan()).empty());
