@@ -99,7 +99,27 @@ class Planner {
       if (!nodes_[at].step) plan_next(at);
     }
     if (planned < nodes_.size()) tell_cycle();
+    if (planned == nodes_.size() && !moving_.empty()) tell_same();
     return planned == nodes_.size();
+  }
+
+  /// What is replaced by another object may be declared as the one that another resource has, or is to have.
+  void tell_same() {
+    std::multimap<std::string, std::size_t> objects;
+    const auto object_of = [&](const Node& node) {
+      const auto values = node.values.is_null() ? Json::parse(node.known->properties) : node.values;
+      const auto& resource = *node.resource;
+      return resource.target + ' ' + resource.type + ' ' + rules_of(resource.type)->identity_of(values);
+    };
+    for (std::size_t i = 0; i < nodes_.size(); ++i) objects.emplace(object_of(nodes_[i]), i);
+    for (const auto index : moving_) {
+      const auto object = object_of(nodes_[index]);
+      const auto [first, last] = objects.equal_range(object);
+      const auto other = std::find_if(first, last, [&](const auto& each) { return each.second != index; });
+      if (object.ends_with(' ') || other == last) continue;  // nothing tells objects of its type apart
+      mistake(nodes_[index].resource->name, "would be replaced, and be the same object as resource " +
+                                                nodes_[other->second].resource->name + " of this stack");
+    }
   }
 
   /// Who needed something until now, and does not any more, has turned away from it before that is replaced. What lies
@@ -323,6 +343,7 @@ class Planner {
       if (step.action == StepAction::kReplace && known->managed) {
         const auto why = adoption_.in_the_way(resource, rules, there, declared, unknown);
         if (!why.empty()) mistake(resource.name, "would be replaced, and " + why);
+        if (rules.identity_of(declared) != rules.identity_of(there)) moving_.push_back(index);
       }
     }
     if (known != nullptr && known->state == ResourceState::kStale) {
@@ -580,6 +601,7 @@ class Planner {
   std::unordered_map<std::string, std::size_t> by_name_;
   std::multimap<std::string, PlanningView::Known> stack_;  // managed rows of the stack, by name
   std::unordered_map<RowId, std::size_t> taken_along_;     // by row: the step that makes anew what it lies in
+  std::vector<std::size_t> moving_;                        // indices of what is replaced by what has another identity
   std::set<RowId> taken_;                                  // rows of declared resources, also under a new name
   std::map<std::string, std::optional<TypeRules>> types_;
   Adoption adoption_;

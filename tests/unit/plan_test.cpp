@@ -311,6 +311,24 @@ TEST_CASE("what is gone is made anew under the name that declares it now, where 
   CHECK(result.plan.steps.size() == 2);
 }
 
+TEST_CASE("what is replaced does not become what another resource of the stack is, or becomes") {
+  World world;
+  for (const auto* name : {"a", "b"}) {
+    world.manage(world.add("PG::Role", name, {{"name", name}}), role(name));
+  }
+  const auto said = [&](const char* a, const char* b) {
+    return messages(
+        make_plan({"shop", {role("a", {{"name", a}}), role("b", {{"name", b}})}}, ApplyMode::kReconcile, world));
+  };
+  CHECK(said("b", "b") == Strings{"a: would be replaced, and be the same object as resource b of this stack"});
+  CHECK(said("b", "a").empty());
+  CHECK(said("c", "c") == Strings{"a: would be replaced, and be the same object as resource b of this stack",
+                                  "b: would be replaced, and be the same object as resource a of this stack"});
+  const auto result =
+      make_plan({"shop", {role("new"), role("a", {{"name", "new"}}), role("b")}}, ApplyMode::kReconcile, world);
+  CHECK(messages(result) == Strings{"a: would be replaced, and be the same object as resource new of this stack"});
+}
+
 TEST_CASE("what would be replaced by what is there already is a mistake, and not deleted for it") {
   World world;
   world.manage(world.add("PG::Role", "old", {{"name", "old"}}), role("owner", {{"name", "old"}}));
