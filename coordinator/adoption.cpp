@@ -8,15 +8,12 @@
 #include <nlohmann/json.hpp>
 
 namespace muster {
-namespace {
 
 bool identity_is_known(const TypeRules& rules, const std::vector<std::string>& unknown) {
   return std::ranges::none_of(rules.rules.identity, [&](const std::string& property) {
     return std::ranges::find(unknown, "/" + property) != unknown.end();
   });
 }
-
-}  // namespace
 
 const PlanningView::Known* Adoption::find(const DeclaredResource& resource, const TypeRules& rules,
                                           const nlohmann::json& declared, const std::vector<std::string>& unknown) {
@@ -52,11 +49,6 @@ std::vector<std::string> Adoption::claim(const DeclaredResource& resource, const
                        ": declare it there");
   }
   return mistakes;
-}
-
-std::string Adoption::in_the_way(const DeclaredResource& resource, const TypeRules& rules, const nlohmann::json& there,
-                                 const nlohmann::json& declared, const std::vector<std::string>& unknown) {
-  return identity_is_known(rules, unknown) ? identities_.in_the_way(resource, rules, there, declared) : std::string();
 }
 
 std::optional<PlanningView::Known> Adoption::managed_on(const std::string& target, const DeclaredResource& resource,

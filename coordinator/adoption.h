@@ -15,6 +15,10 @@
 
 namespace muster {
 
+/// Whether all that tells objects of the type apart is known by now.
+/// `unknown`   pointers of the values that are not known yet
+bool identity_is_known(const TypeRules& rules, const std::vector<std::string>& unknown);
+
 /// Which objects declared resources stand for that their stack does not have under their names, and whether it may
 /// have them.
 class Adoption {
@@ -34,9 +38,11 @@ class Adoption {
                                  const nlohmann::json& declared, const std::vector<std::string>& unknown,
                                  const PlanningView::Known* there);
 
-  /// As IdentityIndexes has it; empty also where it is not known yet which object it is to be.
+  /// As IdentityIndexes has it.
   std::string in_the_way(const DeclaredResource& resource, const TypeRules& rules, const nlohmann::json& there,
-                         const nlohmann::json& declared, const std::vector<std::string>& unknown);
+                         const nlohmann::json& declared) {
+    return identities_.in_the_way(resource, rules, there, declared);
+  }
 
  private:
   std::optional<PlanningView::Known> managed_on(const std::string& target, const DeclaredResource& resource,

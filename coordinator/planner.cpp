@@ -340,8 +340,8 @@ class Planner {
       there = Json::parse(known->properties);
       decide(step, resource, rules, *known, there, declared, unknown);
       if (is_left(step, resource)) return leave(node, std::move(step), std::move(there));
-      if (step.action == StepAction::kReplace && known->managed) {
-        const auto why = adoption_.in_the_way(resource, rules, there, declared, unknown);
+      if (step.action == StepAction::kReplace && known->managed && identity_is_known(rules, unknown)) {
+        const auto why = adoption_.in_the_way(resource, rules, there, declared);
         if (!why.empty()) mistake(resource.name, "would be replaced, and " + why);
         if (rules.identity_of(declared) != rules.identity_of(there)) moving_.push_back(index);
       }
