@@ -209,6 +209,9 @@ TEST_CASE("a manifest that breaks a rule is refused, and the fault names the typ
   auto deep = manifest_of_types({{"NS::A", ""}});
   deep.types[0].schema = std::string(1000, '[') + std::string(1000, ']');
   CHECK_THAT(manifest_fault(deep, "NS").value_or(""), Catch::Contains("NS::A"));
+  auto shown = manifest_of_types({{"NS::A", ""}});
+  shown.types[0].examples = {"{}", deep.types[0].schema};
+  CHECK_THAT(manifest_fault(shown, "NS").value_or(""), Catch::Contains("example") && Catch::Contains("NS::A"));
   auto configured = manifest_of_types({{"NS::A", ""}});
   configured.config_schema = deep.types[0].schema;
   CHECK_THAT(manifest_fault(configured, "NS").value_or(""), Catch::Contains("configuration"));

@@ -345,6 +345,3 @@ TEST_CASE_METHOD(RegistryFixture, "a worker has room until its slots are taken, 
   beat("w1", 1);  // a heartbeat that says there is room ends the pause
   CHECK(entry.has_room(clock.now()));
 }
-  auto shown = manifest_of_types({{"NS::A", ""}});
-  shown.types[0].examples = {"{}", deep.types[0].schema};
-  CHECK_THAT(manifest_fault(shown, "NS").value_or(""), Catch::Contains("example") && Catch::Contains("NS::A"));
