@@ -44,6 +44,7 @@ void note_left_inside(RowId row, const std::string& stack, Store& store) {
     if (!declared || declared->parent.empty()) continue;
     declared->parent += kForgotten;
     must(store.manage(below, {claim->stack, claim->name, declared_text(*declared)}));
+    if (record->drifted) must(store.set_drifted(below, true));
   }
 }
 

@@ -440,9 +440,9 @@ void Execution::block_dependents(std::size_t index) {
 }
 
 void Execution::fail(Work& work, const Error& error) {
-  if (error_traits(error.code).retry != Retry::kNever && error.code != Errc::kNotStabilized) {
-    passing_.insert(work.op.step);
-  }
+  // What does not become what it is said to be does not another time, either.
+  const bool passes = error_traits(error.code).retry != Retry::kNever;
+  if (passes && (error.code != Errc::kNotStabilized || work.op.uncertain)) passing_.insert(work.op.step);
   end(work.op.step, State::kFailed, errc_name(error.code),
       work.op.uncertain ? "whether it was applied is not known: " + error.message : error.message);
 }

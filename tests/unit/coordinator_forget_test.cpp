@@ -133,7 +133,9 @@ TEST_CASE_METHOD(ForgetFixture, "what lies in something forgotten moves to what 
   inner["parent"] = "outer";
   REQUIRE(apply(stack({box("outer"), inner}))["state"] == "complete");
   advance(Millis(500));
-  const auto both = stack({box("outer", {{"name", "another"}}), inner});
+  auto another = box("outer");
+  another["properties"]["name"] = "another";
+  const auto both = stack({another, inner});
   REQUIRE(forget({{"names", {"outer"}}})["count"] == 1);
   worker().on_job = [](const Job& job) {
     if (!is_mutation(job.operation) || job.type == "NS::Box") return FakeWorker::Behaviour();
@@ -149,6 +151,23 @@ TEST_CASE_METHOD(ForgetFixture, "what lies in something forgotten moves to what 
   REQUIRE(apply(both)["state"] == "complete");
   CHECK(row("NS::Item", system.things["NS::Item"].at(0).id).parent == row("NS::Box", "made-3").row);
   CHECK(plan(both)["nothing"] == true);
+}
+
+TEST_CASE_METHOD(ForgetFixture, "what has drifted in something forgotten has drifted still") {
+  manifest.types[1].parent = "NS::Box";
+  start_discovered();
+  auto inner = box("inner", {{"size", 3}});
+  inner["type"] = "NS::Item";
+  inner["parent"] = "outer";
+  REQUIRE(apply(stack({box("outer"), inner}))["state"] == "complete");
+  auto& made = system.things["NS::Item"].at(0);
+  auto properties = Json::parse(made.properties);
+  properties["size"] = 9;
+  made.properties = properties.dump();
+  discover();
+  REQUIRE(row("NS::Item", made.id).drifted);
+  REQUIRE(forget({{"names", {"outer"}}})["count"] == 1);
+  CHECK(row("NS::Item", made.id).drifted);
 }
 
 TEST_CASE_METHOD(ForgetFixture, "what cannot be forgotten is refused whole, and says why") {
