@@ -21,13 +21,16 @@ check_format() {
     xargs -0 clang-format --dry-run -Werror
 }
 
-# In a group a source may live on what another one includes. Only what the compiler says is of interest: no object is
-# written, and so nothing is linked.
+# In a group a source may live on what another one includes. Only what the compiler says is of interest: it writes
+# nothing, which takes half of the time.
 compile_each() {
-  cmake --preset dev -B build/each -DMUSTER_SANITIZE= -DMUSTER_TESTS=OFF -DCMAKE_CXX_FLAGS_DEBUG=-fsyntax-only
-  objects=$(ninja -C build/each -t targets all | sed -n 's/\(.*\.cpp\.o\): .*/\1/p')
-  # shellcheck disable=SC2086  # a list of paths
-  ninja -C build/each $objects
+  cmake --preset dev -B build/each -DMUSTER_SANITIZE= -DMUSTER_TESTS=OFF
+  # shellcheck disable=SC2046  # a list of paths
+  ninja -C build/each $(ninja -C build/each -t targets rule CUSTOM_COMMAND | grep -E '\.(h|c\+\+)$')
+  ninja -C build/each -t compdb | sed -n 's/^ *"command": "\(.*\.cpp\)",$/\1/p' | sed 's/\\"/"/g; s/\\\\/\\/g' |
+    sed -n 's/ -MD -MT [^ ]* -MF [^ ]* -o [^ ]* -c / -fsyntax-only /p' >build/each/checks
+  wc -l <build/each/checks
+  tr '\n' '\0' <build/each/checks | xargs -0 -P "$(nproc)" -n 1 sh -c
 }
 
 # Builds the tests of one label only.
