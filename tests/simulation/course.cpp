@@ -21,6 +21,8 @@ Fleet::Fault Fleet::look() {
   int until_all_is_read = faults_.filters > 0 ? 16 : 0;
   for (int attempt = 0; attempt < 40; ++attempt) {
     if (auto fault = pass([&] { return objects_.at_rest(); }, kLimit, "the end of what the cloud is at")) return fault;
+    const auto shown = clock_.now() + objects_.settle();  // no look before then tells what is gone
+    if (auto fault = pass([&] { return clock_.now() >= shown; }, kLimit, "what is shown late")) return fault;
     const auto before = must(store_->runs({}, 1)).front().id;
     const auto changes = objects_.books().size();
     trigger();

@@ -52,7 +52,7 @@ const std::vector<Mutation>& mutations() {
       {"delete-unconditioned", "a deletion is of what was seen", {1}},
       {"key-of-elsewhere", "what was asked for in one thing is not what is declared in another", {3918, 3804}, kAlone},
       // order
-      {"deletions-unordered", "what uses something goes before it", {7, 10}},
+      {"deletions-unordered", "what uses something goes before it", {4, 5}},
       {"deletions-do-not-wait", "nothing is deleted unless all else has succeeded", {121, 306}},
       {"contents-ignored", "what lies in a thing does not go with it unsaid", {1365, 1268}},
       {"two-commands-of-a-stack", "one command of a stack is carried out at a time", {1}},

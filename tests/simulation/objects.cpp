@@ -327,7 +327,7 @@ void Objects::serve(Plugin& plugin, Random& random, const Weather& weather, Host
     info.parent = owner_type(name);
     if (!named) info.page_size = kPage;
     info.read_batch = 5;
-    if (latest_ > Millis{0}) info.settle = kSettle;
+    info.settle = settle();
     if (named) info.list_gives = ListGives::kProperties;
     const auto* all = &things;
     auto list = [this, all, named, trouble, &random, &weather, place = owner_type(name),

@@ -70,6 +70,8 @@ class Objects {
   void hide_uids() { has_uids_ = false; }
   /// What is made from now on is seen after `most` at the latest, within the settle time that its type states.
   void show_late(Millis most) { latest_ = most; }
+  /// How long it proves nothing that something does not show.
+  [[nodiscard]] Millis settle() const { return latest_ > Millis{0} ? kSettle : Millis{0}; }
   /// Nothing that something lies in can be deleted from now on; else that goes with it.
   void be_strict() { strict_ = true; }
   void serve(Plugin& plugin, Random& random, const Weather& weather, Host& host);
