@@ -50,17 +50,19 @@ void Commands::put_back_later(const Execution& ended, TimePoint now) {
   if (ended.row().kind != "drift") return;
   const auto& stack = ended.row().stacks.front();
   auto names = ended.to_try_again();
+  auto& later = put_back_later_[stack];
   if (names.empty()) {
-    put_back_later_.erase(stack);
+    if (later.names.empty()) put_back_later_.erase(stack);  // else those wait still
     return;
   }
-  auto& later = put_back_later_[stack];
-  if (now > later.at + kLongestPutBackPause) later.pause = Millis{0};  // that was another time
-  later.pause = std::clamp(later.pause * 2, kFirstPutBackPause, kLongestPutBackPause);
-  later.at = now + later.pause;
+  if (later.names.empty()) {
+    if (now > later.at + kLongestPutBackPause) later.pause = Millis{0};  // that was another time
+    later.pause = std::clamp(later.pause * 2, kFirstPutBackPause, kLongestPutBackPause);
+    later.at = now + later.pause;
+  }
   later.names.merge(names);
   s_.log.warn("stack={} could not all be put back: {} resources are tried again in {} s", stack, later.names.size(),
-              later.pause / std::chrono::seconds(1));
+              (later.at - now) / std::chrono::seconds(1));
 }
 
 /// Names of what cannot be put back without write-only values, of which claims have only digests.

@@ -166,3 +166,28 @@ TEST_CASE_METHOD(DriftFixture, "what is put back refers to what is left as it is
   CHECK(thing("a")["link"] == "new");
   CHECK(thing("b")["link"] == "new");
 }
+
+TEST_CASE_METHOD(DriftFixture, "what is put back at once takes nothing from what waits to be put back later") {
+  config.retry = {1, Millis(10), Millis(10)};
+  start_discovered();
+  const auto both = stack({reverting(box("a", {{"size", 3}})), reverting(box("b", {{"size", 3}}))});
+  REQUIRE(apply(both)["state"] == "complete");
+  const std::string a = thing("a")["id"];
+  bool reachable = false;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto* update = std::get_if<UpdateJob>(&job.operation);
+    if (reachable || update == nullptr || update->native_id != a) return {};
+    return JobResult(Error{Errc::kServiceUnavailable, "not now", {}, 0});
+  };
+  edit("a", "size", 9);
+  discover();
+  advance(Millis(30'000));
+  edit("b", "size", 9);
+  discover();
+  advance(Millis(20'000));
+  CHECK(thing("b")["size"] == 3);
+  REQUIRE(thing("a")["size"] == 9);
+  reachable = true;
+  advance(Millis(60'000));
+  CHECK(thing("a")["size"] == 3);
+}
