@@ -2,11 +2,10 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
-#include <fstream>
 #include <utility>
+
+#include "worker_sdk/bus/fleet_file.h"
 
 namespace muster::cli {
 namespace {
@@ -14,18 +13,6 @@ namespace {
 std::string value_of(const Environment& env, const std::string& name) {
   const auto it = env.find(name);
   return it == env.end() ? std::string() : it->second;
-}
-
-/// What one needs beside the URL to reach a fleet, by the keys of the file that says where it is.
-std::array<std::pair<std::string_view, std::string*>, 7> beside_url(Config& config) {
-  auto& nats = config.nats;
-  return {{{"prefix", &config.prefix},
-           {"inbox", &nats.inbox},
-           {"creds", &nats.creds},
-           {"nkey_seed", &nats.nkey_seed},
-           {"tls_ca", &nats.tls_ca},
-           {"tls_cert", &nats.tls_cert},
-           {"tls_key", &nats.tls_key}}};
 }
 
 }  // namespace
@@ -89,36 +76,27 @@ std::string fleet_place(Config config) {
   }
   std::string lines = nats.url + "\n";
   Config usual;
-  for (std::size_t i = 0; const auto& [key, value] : beside_url(config)) {
-    if (*value != *beside_url(usual)[i++].second) lines += std::string(key) + "=" + *value + "\n";
+  for (std::size_t i = 0; const auto& [key, value] : beside_url(config.prefix, nats)) {
+    if (*value != *beside_url(usual.prefix, usual.nats)[i++].second) lines += std::string(key) + "=" + *value + "\n";
   }
   return lines;
 }
 
 Result<void> find_fleet(Config& config, const Flags& flags, const Environment& env) {
   if (!config.nats.url.empty()) return {};
-  const auto path = std::filesystem::path(config.data_dir) / kUrlFile;
-  std::ifstream file(path);
-  if (!file && errno == EACCES) {
-    return Error{Errc::kAccessDenied, path.string() + ", which says where the fleet is, may not be read", {}, 0};
-  }
-  std::getline(file, config.nats.url);
-  if (config.nats.url.empty()) config.nats.url = "nats://127.0.0.1:4222";
   Config there, usual;
-  for (std::string line; std::getline(file, line);) {
-    const auto key = std::string_view(line).substr(0, line.find('='));
-    for (const auto& [name, value] : beside_url(there)) {
-      if (key == name) *value = line.substr(std::min(line.size(), key.size() + 1));
-    }
-  }
+  if (auto read = read_fleet_file(config.data_dir, there.prefix, there.nats); !read) return read;
+  config.nats.url = there.nats.url;
   // One signs in in one way, and a certificate has a key of its own: what is given is not mixed with what is there.
   if (!config.nats.creds.empty() || !config.nats.nkey_seed.empty()) there.nats.creds = there.nats.nkey_seed = {};
   if (!config.nats.tls_cert.empty()) there.nats.tls_cert = there.nats.tls_key = {};
   // Who asks for the usual one by its name does not want another.
   if (!flags.prefix.empty() || !value_of(env, "MUSTER_PREFIX").empty()) there.prefix = config.prefix;
   if (!value_of(env, "MUSTER_NATS_INBOX").empty()) there.nats.inbox = config.nats.inbox;
-  for (std::size_t i = 0; const auto& [key, value] : beside_url(config)) {
-    if (*value == *beside_url(usual)[i].second) *value = *beside_url(there)[i].second;
+  for (std::size_t i = 0; const auto& [key, value] : beside_url(config.prefix, config.nats)) {
+    if (*value == *beside_url(usual.prefix, usual.nats)[i].second) {
+      *value = *beside_url(there.prefix, there.nats)[i].second;
+    }
     ++i;
   }
   return {};

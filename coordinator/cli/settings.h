@@ -20,7 +20,6 @@ struct Flags {
 };
 
 /// Name of the file in the data directory that says where a running `muster up` is.
-inline constexpr std::string_view kUrlFile = "nats.url";
 
 /// $XDG_STATE_HOME/muster, else ~/.local/state/muster; /var/lib/muster for root.
 std::string default_data_dir(const Environment& env, bool root);

@@ -20,6 +20,7 @@
 #include "coordinator/cli/worker_command.h"
 #include "coordinator/cli/worker_folder.h"
 #include "coordinator/file_lock.h"
+#include "worker_sdk/bus/fleet_file.h"
 
 namespace muster::cli {
 namespace {
@@ -108,7 +109,7 @@ std::optional<std::string> fleet_there(const Config& config) {
 void say_what_runs(Screen& screen, const Config& config) {
   note(screen, "data in " + config.data_dir);
   note(screen, "watch the events with any NATS client:\n  nats sub -s \"$(head -n1 '" + config.data_dir + "/" +
-                   std::string(kUrlFile) + "')\" '" + config.prefix + ".event.>'");
+                   std::string(kFleetFile) + "')\" '" + config.prefix + ".event.>'");
 }
 
 void say_what_to_try(Screen& screen, const UpOptions& options) {
@@ -142,7 +143,7 @@ std::optional<int> start_all(const UpOptions& options, Config& config, PluginHos
     return refuse(screen, "fleet " + *other + " is on prefix '" + config.prefix +
                               "' already: stop its coordinator, or give this one another --prefix");
   }
-  if (auto written = url_file.write(fs::path(config.data_dir) / kUrlFile, fleet_place(config)); !written) {
+  if (auto written = url_file.write(fs::path(config.data_dir) / kFleetFile, fleet_place(config)); !written) {
     return refuse(screen, written.error().message);
   }
   supervisor.keep_running(coordinator_command(options, config, screen.verbosity), Stage::kCoordinator);

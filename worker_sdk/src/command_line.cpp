@@ -7,17 +7,16 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
+#include <utility>
 
 #include "manifest_json.h"
 #include "schema/subjects.h"
+#include "worker_sdk/bus/fleet_file.h"
 
 namespace muster {
 namespace {
 
-constexpr const char* kDefaultUrl = "nats://127.0.0.1:4222";
 constexpr Millis kConnectTimeout{2000};  // of one try; the worker tries again
 constexpr std::size_t kMaxIdLetters = 64;
 
@@ -30,33 +29,27 @@ std::filesystem::path default_data_dir() {
   return std::filesystem::path(home == nullptr ? "." : home) / ".local/state/muster";
 }
 
-/// Takes where the fleet is from the file in which a running `muster up` says so: the URL, and by their keys what one
-/// needs besides. What was given is not mixed with it: one signs in in one way, and a certificate has a key of its own.
-void find_fleet(const CLI::App& app, const std::filesystem::path& data_dir, WorkerOptions& options) {
+/// What `muster up` says of its fleet in the data directory. What was given is not mixed with it: one signs in in one
+/// way, and a certificate has a key of its own.
+Result<void> find_fleet(const CLI::App& app, const std::filesystem::path& data_dir, WorkerOptions& options) {
+  auto there = options.nats;
+  auto prefix = options.prefix;
+  if (auto read = read_fleet_file(data_dir, prefix, there); !read) return read;
   const auto given = [&](const char* name) { return app.get_option(name)->count() > 0; };
-  const bool signs_in = given("--creds") || given("--nkey-seed");
-  const bool has_certificate = given("--tls-cert") || given("--tls-key");
-  struct Key {
-    std::string_view name;
-    std::string& value;
-    bool given;
-  };
-  NatsOptions& nats = options.nats;
-  const Key keys[] = {{"prefix", options.prefix, given("--prefix")},
-                      {"inbox", nats.inbox, given("--inbox")},
-                      {"creds", nats.creds, signs_in},
-                      {"nkey_seed", nats.nkey_seed, signs_in},
-                      {"tls_ca", nats.tls_ca, given("--tls-ca")},
-                      {"tls_cert", nats.tls_cert, has_certificate},
-                      {"tls_key", nats.tls_key, has_certificate}};
-  std::ifstream file(data_dir / "nats.url");
-  std::getline(file, nats.url);
-  if (nats.url.empty()) nats.url = kDefaultUrl;
-  for (std::string line; std::getline(file, line);) {
-    const auto name = std::string_view(line).substr(0, line.find('='));
-    const auto* const key = std::ranges::find(keys, name, &Key::name);
-    if (key != std::end(keys) && !key->given) key->value = line.substr(std::min(line.size(), name.size() + 1));
+  auto& nats = options.nats;
+  if (given("--inbox")) there.inbox = nats.inbox;
+  if (given("--tls-ca")) there.tls_ca = nats.tls_ca;
+  if (given("--creds") || given("--nkey-seed")) {
+    there.creds = nats.creds;
+    there.nkey_seed = nats.nkey_seed;
   }
+  if (given("--tls-cert") || given("--tls-key")) {
+    there.tls_cert = nats.tls_cert;
+    there.tls_key = nats.tls_key;
+  }
+  if (!given("--prefix")) options.prefix = prefix;
+  nats = std::move(there);
+  return {};
 }
 
 /// It also names a file.
@@ -139,7 +132,12 @@ std::variant<WorkerOptions, int> parse_command_line(int argc, const char* const*
     std::cout << to_json(plugin.manifest()).dump(2) << '\n' << std::flush;
     return std::cout ? 0 : 1;
   }
-  if (options.nats.url.empty()) find_fleet(app, data_dir, options);
+  if (options.nats.url.empty()) {
+    if (auto found = find_fleet(app, data_dir, options); !found) {
+      std::cerr << program << ": " << found.error().message << '\n';
+      return 1;
+    }
+  }
   if (options.state_dir.empty()) options.state_dir = data_dir / "workers";
   options.nats.name = program + " " + options.pool;
   options.log_level = verbose ? spdlog::level::debug : quiet ? spdlog::level::warn : spdlog::level::info;
