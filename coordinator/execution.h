@@ -247,8 +247,8 @@ class Execution {
   std::vector<std::size_t> deletions_;                      // ready but for what is no deletion
   std::size_t others_left_ = 0;                             // steps that are no deletions and have not ended
   bool others_failed_ = false;
-  std::size_t left_ = 0;           // steps that have not ended
-  std::set<std::size_t> passing_;  // steps that failed of what may pass
+  std::size_t left_ = 0;                  // steps that have not ended
+  std::set<std::size_t> failed_for_now_;  // of what may pass
   std::set<std::pair<std::string, std::string>> unsure_;
   std::map<std::size_t, std::unique_ptr<Work>> running_;
   std::set<std::size_t> made_first_;  // of these: which wait for others to end

@@ -572,12 +572,4 @@ void Execution::updated(Work& work, const Item& item, TimePoint now) {
   converge(work, parsed(work.prior), now);
 }
 
-std::set<std::string> Execution::to_try_again() const {
-  std::set<std::string> names;
-  for (std::size_t i = 0; i < states_.size() && !passing_.empty(); ++i) {
-    if (states_[i] == State::kBlocked || passing_.contains(i)) names.insert(declared_name(plan_.steps[i].name));
-  }
-  return names;
-}
-
 }  // namespace muster
