@@ -10,6 +10,7 @@
 #include "coordinator/api_request.h"
 #include "coordinator/must.h"
 #include "coordinator/shown_patch.h"
+#include "coordinator/suggestion.h"
 #include "coordinator/target_forms.h"
 #include "schema/subjects.h"
 
@@ -39,12 +40,6 @@ Result<std::size_t> cursor_of(ApiRequest& request) {
   std::size_t at = 0;
   if (text.empty() || parse_cursor(text, at)) return at;
   return not_a_cursor();
-}
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const auto& text : texts) all += (all.empty() ? "" : "; ") + text;
-  return all;
 }
 
 Json time_of(const std::optional<WallTime>& at) {
@@ -220,7 +215,7 @@ Result<JsonText> Api::apply(ApiRequest& request, Effects&) {
       said.push_back((mistake.resource.empty() ? "" : mistake.resource + ": ") + mistake.message);
       if (said.size() == 100) break;
     }
-    return invalid(joined(said));
+    return invalid(joined(said, "; "));
   }
   auto summary = shown(draft.plan.summary());
   if (auto holds = draft.nothing ? p_.commands.check_plan(draft) : Result<void>(); !holds) return holds.error();

@@ -64,9 +64,7 @@ Result<void> Execution::locate(Work& work) {
   if (step.action == StepAction::kReplace) {
     auto order = step.resource ? step.resource->replace : ReplaceOrder::kAsType;
     if (order == ReplaceOrder::kAsType && work.type != nullptr) {
-      const auto schema = Json::parse(work.type->schema, nullptr, false);
-      const bool first = schema.is_object() && schema.value("x-muster-replace", Json()) == "create-first";
-      order = first ? ReplaceOrder::kCreateFirst : ReplaceOrder::kDeleteFirst;
+      order = rules_of(*work.type).create_first ? ReplaceOrder::kCreateFirst : ReplaceOrder::kDeleteFirst;
     }
     work.set_order(order);
   }

@@ -13,13 +13,15 @@ const PlanningView::Known* IdentityIndexes::find(const std::string& target, cons
 
 std::string IdentityIndexes::in_the_way(const DeclaredResource& resource, const TypeRules& rules,
                                         const nlohmann::json& there, const nlohmann::json& declared) {
-  const bool create_first =
-      resource.replace == ReplaceOrder::kAsType ? rules.create_first : resource.replace == ReplaceOrder::kCreateFirst;
+  const bool create_first = resource.replace == ReplaceOrder::kAsType ? rules.rules.create_first
+                                                                      : resource.replace == ReplaceOrder::kCreateFirst;
   const auto identity = rules.identity_of(declared);
   if (create_first || identity.empty() || identity == rules.identity_of(there)) return {};
   const auto* const other = find(resource.target, resource.type, rules, identity);
   if (other == nullptr || other->stack == stack_) return {};  // what the stack has may leave
-  if (other->managed) return other->native_id + " belongs to stack " + other->stack + ", as " + other->name;
+  if (other->managed)
+    return other->native_id + " belongs to stack " + other->stack + ", as " + other->name +
+           ": declare another than that";
   if (other->state != ResourceState::kPresent) return {};
   return other->native_id + " is there already: declare it under another name beside " + resource.name +
          ", or forget " + resource.name + " first";

@@ -118,7 +118,8 @@ class Planner {
       const auto other = std::find_if(first, last, [&](const auto& each) { return each.second != index; });
       if (object.ends_with(' ') || other == last) continue;  // nothing tells objects of its type apart
       mistake(nodes_[index].resource->name, "would be replaced, and be the same object as resource " +
-                                                nodes_[other->second].resource->name + " of this stack");
+                                                nodes_[other->second].resource->name +
+                                                " of this stack: declare it once");
     }
   }
 
@@ -421,38 +422,19 @@ class Planner {
     return hash128(all);
   }
 
-  /// Asks the type's schema, with examples where values are not known yet.
+  /// With examples where values are not known yet.
   void validate(const DeclaredResource& resource, const TypeRules& rules, Json declared,
                 const std::vector<std::string>& unknown) {
-    if (!rules.schema) {
-      if (rules.type->schema.empty()) return;
-      return unchecked(resource.name,
-                       "the schema of " + resource.type + " cannot be used: `muster plugin test` says why");
-    }
-    std::vector<std::string> unasked;
-    for (const auto& pointer : unknown) {
-      const auto hole = std::ranges::find(resource.holes, pointer, &Hole::pointer);
-      if (hole == resource.holes.end()) continue;
-      auto example = resolve(*hole, [&](const std::string& name, const std::string& path) -> std::optional<Json> {
-        const auto named = by_name_.find(name);
-        const auto* of = named == by_name_.end() ? nullptr : rules_of(nodes_[named->second].resource->type);
-        if (of == nullptr || of->type->examples.empty()) return std::nullopt;
-        return value_at(Json::parse(of->type->examples.front(), nullptr, false), path);
-      });
-      if (example) {
-        declared[Json::json_pointer(pointer)] = std::move(*example);
-        continue;
-      }
-      unasked.push_back(pointer);
-      if (!hole->secret()) {
-        unchecked(resource.name, "its value is not known yet", pointer);
-      }
-    }
-    const auto faults = rules.schema->faults(declared, unasked);
-    if (!faults) return unchecked(resource.name, faults.error().message);
-    for (const auto& fault : *faults) {
-      mistake(resource.name, (fault.pointer.empty() ? "" : fault.pointer + ": ") + fault.message, fault.pointer);
-    }
+    const auto example = [&](const std::string& name, const std::string& path) -> std::optional<Json> {
+      const auto named = by_name_.find(name);
+      const auto* of = named == by_name_.end() ? nullptr : rules_of(nodes_[named->second].resource->type);
+      if (of == nullptr || of->type->examples.empty()) return std::nullopt;
+      return value_at(Json::parse(of->type->examples.front(), nullptr, false), path);
+    };
+    check_schema(
+        resource, rules, std::move(declared), unknown, example,
+        [&](std::string message, std::string pointer) { mistake(resource.name, std::move(message), pointer); },
+        [&](std::string message, std::string pointer) { unchecked(resource.name, std::move(message), pointer); });
   }
 
   /// Puts the value of a hole in where it is known; else its place goes to `unknown`.
@@ -571,12 +553,6 @@ class Planner {
       if (old.contains(at) && old[at] == view_.digest(declared[at].dump())) continue;
       difference.put_anew(rules.rules, declared, pointer, outermost_array(declared, pointer));
     }
-  }
-
-  static std::string joined(const std::vector<std::string>& texts) {
-    std::string all;
-    for (const auto& text : texts) all += (all.empty() ? "" : ", ") + text;
-    return all;
   }
 
   void plan_leaving() {

@@ -232,6 +232,7 @@ Result<PropertyRule> property_rules(const JsonText& schema) {
   }
   rules.closed =
       parsed.value("additionalProperties", Json(true)) == Json(false) && !parsed.contains("patternProperties");
+  rules.create_first = parsed.value("x-muster-replace", Json()) == "create-first";
   if (const auto it = parsed.find("x-muster-identity"); it != parsed.end() && it->is_array()) {
     for (const auto& property : *it) {
       if (property.is_string()) rules.identity.push_back(property.get<std::string>());

@@ -29,6 +29,7 @@ struct PropertyRule {
   std::shared_ptr<const PropertyRule> others;  // of properties that are not named
   std::shared_ptr<const PropertyRule> items;   // of an array's elements
   std::vector<std::string> identity;  // of a type: properties that tell its objects apart; empty: their ids alone
+  bool create_first = false;          // of a type: what replaces is made before the old one goes, where nobody says
 
   [[nodiscard]] const PropertyRule& of(std::string_view property) const;
   [[nodiscard]] const PropertyRule& of_items() const;
@@ -51,10 +52,9 @@ std::vector<std::string> write_only_in(const PropertyRule& rules, const nlohmann
 nlohmann::json without_write_only(const PropertyRule& rule, nlohmann::json value);
 
 /// Rules of a type, from its schema, wherever that says something of a property: `readOnly`, `writeOnly`, `default`,
-/// `contentMediaType: application/json` and x-muster-{identity,secret,create-only,unordered,key,default}
-/// (schema/manifest.capnp). What a schema refers to itself for again and again, and marks secrets somewhere, counts as
-/// write-only in the end.
-/// errors   kMalformed: no JSON object, or nested too deep
+/// `contentMediaType: application/json` and x-muster-{identity,replace,secret,create-only,unordered,key,
+/// default} (schema/manifest.capnp). What a schema refers to itself for again and again, and marks secrets somewhere,
+/// counts as write-only in the end. errors   kMalformed: no JSON object, or nested too deep
 Result<PropertyRule> property_rules(const JsonText& schema);
 
 }  // namespace muster

@@ -40,4 +40,10 @@ std::string suggestion(std::string_view word, const std::vector<std::string_view
   return all;
 }
 
+std::string joined(const std::vector<std::string>& texts, std::string_view separator) {
+  std::string all;
+  for (const auto& text : texts) all.append(all.empty() ? "" : separator).append(text);
+  return all;
+}
+
 }  // namespace muster

@@ -7,7 +7,6 @@ namespace muster {
 namespace {
 
 using Json = nlohmann::json;
-using Mistake = std::function<void(std::string message, std::string pointer)>;
 
 void refuse_plain_secrets(const PropertyRule& rule, const Json& value, const Json::json_pointer& at,
                           const Mistake& mistake) {
@@ -30,8 +29,6 @@ TypeRules TypeRules::of(const TypeDescriptor& type) {
   if (auto rules = property_rules(type.schema)) made.rules = std::move(*rules);
   made.schema_hash = hash128(type.schema);
   if (auto check = SchemaCheck::compile(type.schema)) made.schema = std::move(*check);
-  const auto schema = Json::parse(type.schema, nullptr, false);
-  made.create_first = schema.is_object() && schema.value("x-muster-replace", Json()) == "create-first";
   return made;
 }
 
@@ -60,6 +57,31 @@ void check_declared(const DeclaredResource& resource, const TypeRules& rules, co
     mistake(hole.pointer + " is neither secret nor write-only, and would be read back in the clear: it takes no " +
                 "reference like ${env:NAME}",
             hole.pointer);
+  }
+}
+
+void check_schema(const DeclaredResource& resource, const TypeRules& rules, Json declared,
+                  const std::vector<std::string>& unknown, const ReferenceLookup& example, const Mistake& mistake,
+                  const Mistake& unchecked) {
+  if (!rules.schema) {
+    if (rules.type->schema.empty()) return;
+    return unchecked("the schema of " + resource.type + " cannot be used: `muster plugin test` says why", {});
+  }
+  std::vector<std::string> unasked;
+  for (const auto& pointer : unknown) {
+    const auto hole = std::ranges::find(resource.holes, pointer, &Hole::pointer);
+    if (hole == resource.holes.end()) continue;
+    if (auto value = resolve(*hole, example)) {
+      declared[Json::json_pointer(pointer)] = std::move(*value);
+      continue;
+    }
+    unasked.push_back(pointer);
+    if (!hole->secret()) unchecked("its value is not known yet", pointer);
+  }
+  const auto faults = rules.schema->faults(declared, unasked);
+  if (!faults) return unchecked(faults.error().message, {});
+  for (const auto& fault : *faults) {
+    mistake((fault.pointer.empty() ? "" : fault.pointer + ": ") + fault.message, fault.pointer);
   }
 }
 

@@ -3,11 +3,13 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "coordinator/declaration.h"
 #include "coordinator/property_rules.h"
+#include "coordinator/references.h"
 #include "coordinator/schema_check.h"
 #include "coordinator/store.h"
 #include "schema/messages.h"
@@ -20,7 +22,6 @@ struct TypeRules {
   PropertyRule rules;
   Hash128 schema_hash;
   std::optional<SchemaCheck> schema;  // none: the type's cannot be used
-  bool create_first = false;          // where a resource does not say how it is replaced
 
   /// Of a schema that says nothing of use, what can be had of it. `type` outlives the rules.
   static TypeRules of(const TypeDescriptor& type);
@@ -29,9 +30,17 @@ struct TypeRules {
   [[nodiscard]] std::string identity_of(const nlohmann::json& properties) const;
 };
 
+using Mistake = std::function<void(std::string message, std::string pointer)>;
+
 /// Calls `mistake` with each thing that a resource may not say of its properties whatever is there, and the JSON
 /// pointer of where it says so: what the system sets, and secrets that would be kept or read back in the clear.
-void check_declared(const DeclaredResource& resource, const TypeRules& rules,
-                    const std::function<void(std::string message, std::string pointer)>& mistake);
+void check_declared(const DeclaredResource& resource, const TypeRules& rules, const Mistake& mistake);
+
+/// Calls `mistake` with each thing that the type's schema does not take, and `unchecked` with what it could not be
+/// asked about. `declared`   the properties, with what is known of references put in `unknown`    pointers into them of
+/// what is not known yet `example`    of what they refer to; none: that stays unasked
+void check_schema(const DeclaredResource& resource, const TypeRules& rules, nlohmann::json declared,
+                  const std::vector<std::string>& unknown, const ReferenceLookup& example, const Mistake& mistake,
+                  const Mistake& unchecked);
 
 }  // namespace muster

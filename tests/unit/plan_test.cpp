@@ -320,13 +320,16 @@ TEST_CASE("what is replaced does not become what another resource of the stack i
     return messages(
         make_plan({"shop", {role("a", {{"name", a}}), role("b", {{"name", b}})}}, ApplyMode::kReconcile, world));
   };
-  CHECK(said("b", "b") == Strings{"a: would be replaced, and be the same object as resource b of this stack"});
+  CHECK(said("b", "b") ==
+        Strings{"a: would be replaced, and be the same object as resource b of this stack: declare it once"});
   CHECK(said("b", "a").empty());
-  CHECK(said("c", "c") == Strings{"a: would be replaced, and be the same object as resource b of this stack",
-                                  "b: would be replaced, and be the same object as resource a of this stack"});
+  CHECK(said("c", "c") ==
+        Strings{"a: would be replaced, and be the same object as resource b of this stack: declare it once",
+                "b: would be replaced, and be the same object as resource a of this stack: declare it once"});
   const auto result =
       make_plan({"shop", {role("new"), role("a", {{"name", "new"}}), role("b")}}, ApplyMode::kReconcile, world);
-  CHECK(messages(result) == Strings{"a: would be replaced, and be the same object as resource new of this stack"});
+  CHECK(messages(result) ==
+        Strings{"a: would be replaced, and be the same object as resource new of this stack: declare it once"});
 }
 
 TEST_CASE("what would be replaced by what is there already is a mistake, and not deleted for it") {
@@ -343,7 +346,8 @@ TEST_CASE("what would be replaced by what is there already is a mistake, and not
   SECTION("of another stack") {
     world.manage(other, role("theirs", {{"name", "new"}}), "desk");
     other.state = GENERATE(ResourceState::kPresent, ResourceState::kMissing);  // where it is theirs all the same
-    CHECK(messages(plan()) == Strings{"owner: would be replaced, and new belongs to stack desk, as theirs"});
+    CHECK(messages(plan()) ==
+          Strings{"owner: would be replaced, and new belongs to stack desk, as theirs: declare another than that"});
   }
   SECTION("but not where the new one comes first, which may be that") {
     auto first = role("owner", {{"name", "new"}});

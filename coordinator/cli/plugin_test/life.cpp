@@ -6,6 +6,7 @@
 #include "coordinator/cli/plugin_test/checks.h"
 #include "coordinator/cli/plugin_test/plan.h"
 #include "coordinator/difference.h"
+#include "coordinator/suggestion.h"
 
 namespace muster::cli::conformance {
 namespace {
@@ -18,12 +19,6 @@ void find_unread(const PropertyRule& rules, const Json& properties, const std::s
     if (rule.write_only) found.push_back(at + "/" + name);
     if (value.is_object()) find_unread(rule, value, at + "/" + name, found);
   }
-}
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const auto& text : texts) all += (all.empty() ? "" : ", ") + text;
-  return all;
 }
 
 /// Without what only the system sets.
