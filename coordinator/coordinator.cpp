@@ -351,8 +351,9 @@ void Coordinator::commit_and_publish(TimePoint now) {
     dirty_since_ = {};
   }
   publish(effects_.after_commit);
-  if (!bus_.link().connected) return;  // events wait: what is published now is lost
-  core_->publisher.pump(now, effects_, bus_.link().max_payload);
+  const auto link = bus_.link();
+  if (!link.connected) return;  // events wait: what is published now is lost
+  core_->publisher.pump(now, effects_, link.max_payload);
   publish(effects_.at_once);
 }
 

@@ -386,7 +386,7 @@ std::string Dispatcher::waited_for(const Record& record, TimePoint now) {
 
 void Dispatcher::extend(Record& record, TimePoint rested) {
   if (record.attempt > 0) return;
-  const auto last = record.offered ? rested : std::max(rested, lanes_[record.spec.lane].full);
+  const auto last = record.offered ? rested : std::max(rested, lanes_[record.spec.lane].last_full);
   record.deadline = std::max(record.deadline, std::min(last + record.spec.deadline, record.patient_until));
 }
 
@@ -394,7 +394,7 @@ void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
   if (record.state == State::kQueued) {
     const auto& queue = lanes_[record.spec.lane].queues[static_cast<std::size_t>(record.spec.priority)];
     const auto turn = std::ranges::find(queue.targets, record.spec.target.id, &TargetQueue::target);
-    extend(record, turn == queue.targets.end() ? TimePoint{} : turn->rested);
+    extend(record, turn == queue.targets.end() ? TimePoint{} : turn->last_rested);
   }
   if (now >= record.deadline) {
     Error error{Errc::kTimeout, {}, {}, 0};

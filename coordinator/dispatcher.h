@@ -191,7 +191,7 @@ class Dispatcher {
   struct TargetQueue {
     TargetId target;
     std::deque<JobId> jobs;
-    TimePoint rested{};  // the last time that it was not to be asked, for its rate
+    TimePoint last_rested{};  // when it was not to be asked, for its rate
   };
   struct PriorityQueue {
     std::list<TargetQueue> targets;  // front is next
@@ -206,7 +206,7 @@ class Dispatcher {
     std::size_t flying = 0;
     std::size_t stranded = 0;  // of these, with workers that are lost
     bool idle = false;         // slots were free when it was looked at last, and what is queued rests
-    TimePoint full;            // the last time that all slots were taken
+    TimePoint last_full;       // when all slots were taken
     TimePoint not_before;      // nobody responded
   };
 

@@ -66,13 +66,13 @@ std::optional<JobId> Dispatcher::next_job(const Lane& lane, LaneState& state, co
       const auto ready = limiter_.ready_at(lane.ns, turn.target, now);
       if (ready > now) {
         blocked_until_ = std::min(blocked_until_, ready);
-        if (!limiter_.pauses(lane.ns, turn.target, now)) turn.rested = now;
+        if (!limiter_.pauses(lane.ns, turn.target, now)) turn.last_rested = now;
       }
       if (ready > now || full.contains(job->second.spec.manifest)) {
         targets.splice(targets.end(), targets, targets.begin());
         continue;
       }
-      extend(job->second, turn.rested);
+      extend(job->second, turn.last_rested);
       auto id = std::move(turn.jobs.front());
       turn.jobs.pop_front();
       if (turn.jobs.empty()) {
@@ -129,7 +129,7 @@ void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects
     }
     delay(record, now + kNobodyPause);  // nobody of this manifest is there: others need not wait for it
   }
-  if (registry_.slots(lane) > 0) state.full = now;
+  if (registry_.slots(lane) > 0) state.last_full = now;
 }
 
 bool Dispatcher::queue_group_serves(const Record& record, const LaneState& state, TimePoint now) {

@@ -306,10 +306,8 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
   if (!canonical) return Seen::kRefused;
   const auto text = *canonical;
   if (!made.empty()) content = hash128(text);
-  if (entry != nullptr && entry->managed) {  // a stack may have let go of it since the index was loaded
-    const auto record = must(s_.store.one(entry->row));
-    entry->managed = record && record->managed;
-  }
+  // A stack may have let go of it since the index was loaded.
+  if (entry != nullptr && entry->managed) entry->managed = is_managed(entry->row);
   const bool judged = entry != nullptr && entry->content == content && scan.same_filters;
   bool filtered = false;
   if (!judged) {
