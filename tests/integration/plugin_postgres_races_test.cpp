@@ -41,6 +41,23 @@ class Going {
 constexpr char kWaitsForLock[] =
     "SELECT 1 FROM pg_stat_activity WHERE application_name = 'muster' AND wait_event_type = 'Lock'";
 
+/// An update of the plugin's, and what somebody else does just before it.
+struct Crossed {
+  std::string type, id;
+  Json declared;
+  std::string first;
+};
+
+void conflicts(const Pg& pg, const Db& admin, const Db& other, const Crossed& crossed) {
+  INFO(crossed.type << ' ' << crossed.first);
+  const auto job = pg.update_job(crossed.type, crossed.id, crossed.declared);
+  other.run("BEGIN; " + crossed.first);
+  Going change([&] { return pg.run(crossed.type, job); });
+  change.wait(admin, kWaitsForLock);
+  other.run("COMMIT");
+  CHECK(std::get<Error>(change.result()).code == Errc::kConflict);
+}
+
 }  // namespace
 
 TEST_CASE("a change that somebody else overtook is a conflict") {
@@ -123,19 +140,11 @@ TEST_CASE("two who change the same at once: the second hears of a conflict") {
   const auto admin = db();
   const auto blocker = db("overlap");
   pg.create(kRole, {{"name", "overlapped"}});
-  const std::vector<std::tuple<std::string, std::string, Json, std::string>> objects{
+  const std::vector<Crossed> objects{
       {kRole, "overlapped", {{"createdb", true}}, "ALTER ROLE overlapped LOGIN"},
       {kDatabase, "overlap", {{"owner", "overlapped"}}, "ALTER DATABASE overlap OWNER TO pg_monitor"},
       {kSchema, "overlap.public", {{"owner", "overlapped"}}, "ALTER SCHEMA public OWNER TO pg_monitor"}};
-  for (const auto& [type, id, declared, first] : objects) {
-    INFO(type);
-    const auto job = pg.update_job(type, id, declared);
-    blocker.run("BEGIN; " + first);
-    Going change([&, &of = type] { return pg.run(of, job); });
-    change.wait(admin, kWaitsForLock);
-    blocker.run("COMMIT");
-    CHECK(std::get<Error>(change.result()).code == Errc::kConflict);
-  }
+  for (const auto& change : objects) conflicts(pg, admin, blocker, change);
   pg.remove(kRole, "overlapped");
 }
 
@@ -147,20 +156,12 @@ TEST_CASE("what somebody else gives, takes or drops at the same moment is a conf
   pg.create(kRole, {{"name", "crossed_group"}});
   pg.create(kRole, {{"name", "crossed"}});
   pg.create(kSchema, {{"database", "crossed"}, {"name", "s"}});
-  const std::vector<std::tuple<std::string, std::string, Json, std::string>> changes{
+  const std::vector<Crossed> changes{
       {kRole, "crossed", {{"member_of", {"crossed_group"}}}, "GRANT crossed_group TO crossed"},
       {kRole, "crossed", {{"member_of", Json::array()}}, "REVOKE crossed_group FROM crossed"},
       {kRole, "crossed", {{"createdb", true}}, "DROP ROLE crossed"},
       {kSchema, "crossed.s", {{"owner", "crossed_group"}}, "DROP SCHEMA s"}};
-  for (const auto& [type, id, declared, first] : changes) {
-    INFO(first);
-    const auto job = pg.update_job(type, id, declared);
-    blocker.run("BEGIN; " + first);
-    Going change([&, &of = type] { return pg.run(of, job); });
-    change.wait(admin, kWaitsForLock);
-    blocker.run("COMMIT");
-    CHECK(std::get<Error>(change.result()).code == Errc::kConflict);
-  }
+  for (const auto& change : changes) conflicts(pg, admin, blocker, change);
   pg.remove(kRole, "crossed_group");
 }
 

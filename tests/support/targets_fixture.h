@@ -21,6 +21,17 @@ struct TargetsFixture : CommandsFixture {
   static Json config_of(const std::string& zone) {
     return {{"json", Json{{"zone", zone}}.dump()}, {"secrets", Json::array()}};
   }
+  /// The file, applied with that interval, after 35 s.
+  Json looked_at_every_ten_seconds() {
+    start_discovered();
+    auto request = file();
+    request["targets"][0]["interval_ms"] = 10'000;
+    CHECK(apply(request)["state"] == "complete");
+    advance(Millis(35'000));
+    finish_runs();
+    CHECK(looks() == 4);
+    return request;
+  }
   std::string target_state() {
     const auto row = store->target("new").value();
     return !row ? "absent" : row->state == TargetState::kRemoved ? "removed" : "there";

@@ -1,5 +1,6 @@
 // What filters leave out, of a plugin and newly, with what lies in it.
 #include <algorithm>
+#include <functional>
 
 #include <catch2/catch.hpp>
 
@@ -13,6 +14,28 @@ using test::CommandsFixture;
 using test::FakeWorker;
 using test::IdentityFixture;
 using Strings = std::vector<std::string>;
+
+namespace {
+
+struct ForgottenFixture : CommandsFixture {
+  /// The stack lets go of all that it has while such a job of a run is held.
+  void forget_during(const std::function<bool(const Job&)>& is_held) {
+    bool held = false;
+    worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+      if (!is_held(job)) return {};
+      held = true;
+      return FakeWorker::Hold{};
+    };
+    api("discover");
+    wait_until([&] { return held; });
+    REQUIRE(api("forget", {{"stack", "shop"}, {"all", true}}).contains("count"));
+    worker().on_job = {};
+    worker().release();
+    finish_runs();
+  }
+};
+
+}  // namespace
 
 TEST_CASE_METHOD(IdentityFixture, "what a filter of the plugin excludes is counted and not stored") {
   SECTION("of the manifest") {
@@ -427,7 +450,7 @@ TEST_CASE_METHOD(CommandsFixture, "what is managed no more is judged by the filt
   CHECK(listed("NS::Box").size() == 1);
 }
 
-TEST_CASE_METHOD(CommandsFixture,
+TEST_CASE_METHOD(ForgottenFixture,
                  "what is forgotten while a run looks, and has changed, is judged by the filters, too") {
   system.list_properties = true;
   start_discovered();
@@ -440,23 +463,12 @@ TEST_CASE_METHOD(CommandsFixture,
     properties["note"] = "changed by hand";
     thing.properties = properties.dump();
   }
-  bool held = false;
-  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
-    if (!std::holds_alternative<ListJob>(job.operation) || job.type != "NS::Box") return {};
-    held = true;
-    return FakeWorker::Hold{};
-  };
-  api("discover");
-  wait_until([&] { return held; });
-  REQUIRE(api("forget", {{"stack", "shop"}, {"all", true}}).contains("count"));
-  worker().on_job = {};
-  worker().release();
-  finish_runs();
+  forget_during([](const Job& job) { return std::holds_alternative<ListJob>(job.operation) && job.type == "NS::Box"; });
   discover();
   CHECK(listed("NS::Box").size() == 1);
 }
 
-TEST_CASE_METHOD(CommandsFixture,
+TEST_CASE_METHOD(ForgottenFixture,
                  "what is forgotten before it is known to be renamed leaves where filters exclude it") {
   system.list_properties = true;
   start_discovered();
@@ -469,18 +481,7 @@ TEST_CASE_METHOD(CommandsFixture,
   const auto known = row("NS::Box", thing.id).row;
   thing.id = "z";
   thing.properties = R"({"name":"hidden"})";
-  bool held = false;
-  worker().on_job = [&](const Job& job) -> FakeWorker::Behaviour {
-    if (!std::holds_alternative<ReadJob>(job.operation)) return {};
-    held = true;
-    return FakeWorker::Hold{};
-  };
-  api("discover");
-  wait_until([&] { return held; });
-  REQUIRE(api("forget", {{"stack", "shop"}, {"all", true}}).contains("count"));
-  worker().on_job = {};
-  worker().release();
-  finish_runs();
+  forget_during([](const Job& job) { return std::holds_alternative<ReadJob>(job.operation); });
   CHECK(store->one(known).value()->state == ResourceState::kFiltered);
   discover();
   CHECK(listed("NS::Box").empty());

@@ -22,13 +22,7 @@ TEST_CASE_METHOD(TargetsFixture, "of the targets of a file those are looked at t
 }
 
 TEST_CASE_METHOD(TargetsFixture, "a target of a file that is not to be discovered any more is looked at no more") {
-  start_discovered();
-  auto request = file();
-  request["targets"][0]["interval_ms"] = 10'000;
-  CHECK(apply(request)["state"] == "complete");
-  advance(Millis(35'000));
-  finish_runs();
-  CHECK(looks() == 4);
+  auto request = looked_at_every_ten_seconds();
   request["targets"][0]["discover"] = false;
   CHECK(apply(request)["state"] == "complete");
   advance(Millis(60'000));
@@ -37,13 +31,7 @@ TEST_CASE_METHOD(TargetsFixture, "a target of a file that is not to be discovere
 }
 
 TEST_CASE_METHOD(TargetsFixture, "a target is looked at as often as before when its file is applied again") {
-  start_discovered();
-  auto request = file();
-  request["targets"][0]["interval_ms"] = 10'000;
-  CHECK(apply(request)["state"] == "complete");
-  advance(Millis(35'000));
-  finish_runs();
-  CHECK(looks() == 4);
+  auto request = looked_at_every_ten_seconds();
   request["stacks"][0]["resources"][0]["properties"]["size"] = 2;
   SECTION("as it was") {}
   SECTION("with another interval") {
