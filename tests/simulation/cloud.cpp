@@ -227,6 +227,12 @@ void Cloud::rename(std::size_t acts) {
     if (random_.below(3) > 0) continue;
     const auto& was = types_[type][now];
     add(type, id, {was.parent, 0, kSuccessor + std::to_string(next_id_++), was.has_moved});
+    // What was listed below the one may be taken to lie in the other, where nobody lists what lies in the one now.
+    for (const auto& inner : within(type)) {
+      const auto contents = types_.find(inner);
+      if (contents == types_.end()) continue;
+      for (auto& [one, thing] : contents->second) thing.has_moved = thing.has_moved || thing.parent == now;
+    }
   }
 }
 
