@@ -35,8 +35,12 @@ class SqliteFile {
   }
   [[nodiscard]] std::int64_t last_row() const { return sqlite3_last_insert_rowid(db_); }
 
+  /// Throws std::runtime_error also when the statement has other parameters than these: what is missing would be NULL.
   template <typename... Values>
   void write(sqlite3_stmt* statement, const Values&... values) {
+    if (sqlite3_bind_parameter_count(statement) != static_cast<int>(sizeof...(values))) {
+      throw std::runtime_error(std::string("not the parameters of ") + sqlite3_sql(statement));
+    }
     int at = 0;
     (put(statement, ++at, values), ...);
     if (sqlite3_step(statement) != SQLITE_DONE) throw std::runtime_error(sqlite3_errmsg(db_));

@@ -20,7 +20,8 @@ int run_commits(const CommitOptions& options) {
   auto* insert = store.prepare(sql::insert_resource);
   auto* event = store.prepare(sql::insert_event);
   auto* object = provider.prepare("INSERT INTO objects (key, body) VALUES (?1, ?2)");
-  const std::string_view command = "01M7ZDGFYVGRE53ZH6E4XYQB7R", none = "";
+  const std::string_view command = "01M7ZDGFYVGRE53ZH6E4XYQB7R", none = "", target = "cloud",
+                         type = "FAKE::Cloud::Thing0";
   const std::string properties(300, 'p'), data(200, 'd');
   const std::int64_t zero = 0, one = 1;
   const Stopwatch watch;
@@ -28,11 +29,13 @@ int run_commits(const CommitOptions& options) {
     const auto job = "01M7ZDGFYVGRE53Z" + std::to_string(1'000'000'000 + i);
     const std::string_view id(job);
     store.run("BEGIN");
-    store.write(operation, command, i, std::string_view("running"), one, id, one, zero, none, none, none, none);
+    store.write(operation, command, i, std::string_view("running"), one, id, one, zero, none, none, none, none, id,
+                target, type, zero);
     store.run("COMMIT");
     provider.write(object, id, std::string_view(properties));
     store.run("BEGIN");
-    store.write(operation, command, i, std::string_view("done"), one, id, one, zero, none, id, none, none);
+    store.write(operation, command, i, std::string_view("done"), one, id, one, zero, none, id, none, none, id, target,
+                type, one);
     XXH128_canonical_t hash;
     XXH128_canonicalFromHash(&hash, XXH3_128bits(id.data(), id.size()));
     store.write(insert, static_cast<std::int64_t>(XXH3_64bits(id.data(), id.size())), one, zero, now_ns(), hash, id,
