@@ -321,7 +321,8 @@ void PluginKeeper::unknown(pid_t pid, TimePoint now) {
 void PluginKeeper::trust(TimePoint started_before) {
   each_process([&](Process& process) {
     process.accepted = process.accepted || process.started < started_before;
-    process.unknown.reset();  // the next one has to hear of it first
+    process.lost.reset();  // the next one has to hear of it first
+    process.unknown.reset();
   });
 }
 

@@ -64,7 +64,8 @@ class PluginKeeper {
   /// A coordinator does not know it, though one had accepted it: that may have been another, and the process hangs. It
   /// is killed and started again when that is so for as long as one may take that nobody has accepted.
   void unknown(pid_t pid, TimePoint now);
-  /// No coordinator answers who could accept them: what was started before that counts as accepted.
+  /// No coordinator answers who could accept them: what was started before that counts as accepted, and what an answer
+  /// says after the silence holds from then on.
   void trust(TimePoint started_before);
 
   enum class State { kStarting, kRunning, kWaiting, kQuarantined, kDraining };

@@ -479,6 +479,17 @@ TEST_CASE("a worker that nobody hears any more is killed after 5 s and started a
     plugin.turn();
     CHECK(plugin.killed.empty());
   }
+  SECTION("nobody can say so for long, and then says the same once") {
+    plugin.clock.advance(Millis{60'000});
+    plugin.keeper.trust(plugin.clock.now() - Millis{30'000});
+    plugin.keeper.lost(one, plugin.clock.now());
+    plugin.turn();
+    CHECK(plugin.killed.empty());
+    plugin.clock.advance(Millis{5000});
+    plugin.keeper.lost(one, plugin.clock.now());
+    plugin.turn();
+    CHECK(plugin.killed == Pids{one});
+  }
   SECTION("it is not") {
     plugin.clock.advance(Millis{1});
     plugin.keeper.lost(one, plugin.clock.now());
