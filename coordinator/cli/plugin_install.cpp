@@ -103,6 +103,10 @@ Result<void> list_sum(const fs::path& folder, const std::string& file, const std
   } else if (!makes) {
     return {};
   }
+  if (!sum.empty() && file.find_first_of("\r\n") != std::string::npos) {  // which would spoil what it says of others
+    return Error{Errc::kInvalidRequest,
+                 "no line of " + list.string() + " can say the name " + file + ": give it another"};
+  }
   if (!sum.empty()) text += sum + "  " + file + "\n";
   return replace_file(list, text, kPublic);
 }

@@ -187,6 +187,18 @@ TEST_CASE("only what a folder starts is installed") {
   CHECK(code(store.folder, file) == Errc::kInvalidRequest);
 }
 
+TEST_CASE("a name that a list of checksums cannot say is not installed, and leaves the list as it is") {
+  const Store store;
+  store.install("abc");
+  for (const std::string name : {"muster-plugin-y\nz", "muster-plugin-y\r"}) {
+    const auto refused = install_plugin(store.folder, store.built("abcd", name), "");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == Errc::kInvalidRequest);
+  }
+  CHECK(store.only().refusal.empty());
+  CHECK(store.text("SHA256SUMS") == kSumOfAbc + "  muster-plugin-x\n");
+}
+
 TEST_CASE("no list of checksums is begun in a folder that runs plugins without") {
   const Store store;
   fs::copy_file(store.built("abc", "b"), store.folder / "b");
