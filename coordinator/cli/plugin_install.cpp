@@ -30,6 +30,11 @@ fs::path hidden(const fs::path& folder, std::string_view name, std::string_view 
   return folder / ("." + std::string(name) + std::string(ending));
 }
 
+/// Whether a file is a plugin that was switched off.
+bool is_disabled(const std::string& file) {
+  return file.starts_with('.') && file.ends_with(kDisabled) && file.size() > kDisabled.size() + 1;
+}
+
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(fs::symlink_status(path, ignored));
@@ -133,9 +138,15 @@ Result<std::string> make_draft(const OpenFile& file, const fs::path& draft) {
   return sha256_of(descriptor, kMaxPluginBytes);
 }
 
-bool has_executables(const fs::path& folder) {
+/// Whether there are plugins, switched off or not, that a list which is begun now would refuse.
+bool has_plugins(const fs::path& folder) {
   const auto listing = PluginFolder(folder, Verify::kIfListed).look();
-  return !listing || !listing->files.empty();
+  if (!listing || !listing->files.empty()) return true;
+  std::error_code error;
+  for (fs::directory_iterator each(folder, error); !error && each != fs::directory_iterator(); each.increment(error)) {
+    if (is_disabled(each->path().filename())) return true;
+  }
+  return static_cast<bool>(error);
 }
 
 /// What a folder's list says, to be said again where a change comes to nothing: what runs may start again.
@@ -162,7 +173,7 @@ Result<void> put_in_place(const fs::path& folder, const std::string& name, const
   }
   // The list first: what runs goes on when its checksum is another, and what is new starts only with its own.
   const ListBefore list(folder);
-  auto done = list_sum(folder, name, sum, !replaces && !has_executables(folder));
+  auto done = list_sum(folder, name, sum, !replaces && !has_plugins(folder));
   const bool listed = static_cast<bool>(done);
   if (done && replaces) done = move_file(kept, hidden(folder, name, kPrevious));
   if (done) done = move_file(draft, place);
@@ -211,7 +222,7 @@ Result<std::vector<InstalledPlugin>> installed_plugins(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator each(folder, error); !error && each != fs::directory_iterator(); each.increment(error)) {
     const std::string name = each->path().filename();
-    if (!name.starts_with('.') || !name.ends_with(kDisabled) || name.size() <= kDisabled.size() + 1) continue;
+    if (!is_disabled(name)) continue;
     found.push_back({name.substr(1, name.size() - 1 - kDisabled.size()),
                      known_sum(each->path()),
                      {},
