@@ -208,6 +208,17 @@ TEST_CASE("no list of checksums is begun in a folder that runs plugins without")
   for (const auto& plugin : plugins) CHECK(plugin.refusal.empty());
 }
 
+TEST_CASE("no list of checksums is begun that would refuse a plugin that is switched off") {
+  const Store store;
+  fs::copy_file(store.built("abc", "b"), store.folder / "b");
+  REQUIRE(disable_plugin(store.folder, "b"));
+  store.install("abc");
+  REQUIRE(enable_plugin(store.folder, "b"));
+  const auto plugins = installed_plugins(store.folder).value();
+  CHECK(plugins.size() == 2);
+  for (const auto& plugin : plugins) CHECK(plugin.refusal.empty());
+}
+
 TEST_CASE("a list of checksums keeps what it says of others") {
   const Store store;
   std::ofstream(store.folder / "SHA256SUMS") << "# ours\n" << kSumOfAbc << "  b\n";
