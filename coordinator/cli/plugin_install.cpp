@@ -184,6 +184,14 @@ Result<void> put_in_place(const fs::path& folder, const std::string& name, const
   return {};
 }
 
+/// Puts a draft in the place of the same version, of which somebody may have changed the mode or the owner.
+Result<void> put_again(const fs::path& folder, const std::string& name, const fs::path& draft, const std::string& sum) {
+  auto done = list_sum(folder, name, sum, false);
+  if (done) done = move_file(draft, folder / name);
+  if (done) sync_folder(folder);
+  return done;
+}
+
 /// Has two files take each other's name. Where the file system cannot do that at once, as NFS, the second has a third
 /// name meanwhile. False: errno says why not.
 bool exchange(const fs::path& first, const fs::path& second, const fs::path& meanwhile) {
@@ -264,11 +272,12 @@ Result<std::string> install_plugin(const fs::path& folder, const fs::path& file,
   if (sum && !sha256.empty() && *sum != sha256) {
     sum = Error{Errc::kInvalidRequest, file.string() + " has the checksum " + *sum + ", not " + sha256};
   }
-  const bool is_new = sum && known_sum(folder / name) != *sum;
-  auto put = is_new ? put_in_place(folder, name, draft, *sum) : Result<void>();
+  auto put = sum ? Result<void>() : Result<void>(sum.error());
+  if (put) {
+    const bool is_new = known_sum(folder / name) != *sum;
+    put = is_new ? put_in_place(folder, name, draft, *sum) : put_again(folder, name, draft, *sum);
+  }
   unlink(draft.c_str());  // of what has not come to its place
-  if (!sum) return sum.error();
-  if (!is_new) put = list_sum(folder, name, *sum, false);
   if (!put) return put.error();
   return name;
 }

@@ -274,6 +274,24 @@ TEST_CASE("a plugin whose checksum is wrong is right again when it is installed 
   CHECK(store.only().refusal.empty());
 }
 
+TEST_CASE("a plugin that the folder does not start is started when it is installed once more") {
+  const Store store;
+  store.install("abc");
+  store.install("abcd");
+  const auto place = store.folder / "muster-plugin-x";
+  SECTION("as it cannot be executed") {
+    fs::permissions(place, fs::perms::owner_read | fs::perms::owner_write);
+    REQUIRE(installed_plugins(store.folder)->empty());
+  }
+  SECTION("as everybody can write it") {
+    fs::permissions(place, fs::perms::all);
+    REQUIRE_FALSE(store.only().refusal.empty());
+  }
+  store.install("abcd");
+  CHECK(store.only().refusal.empty());
+  CHECK(store.only().previous == kSumOfAbc);
+}
+
 TEST_CASE("a plugin is switched off and on") {
   const Store store;
   store.install("abc");
