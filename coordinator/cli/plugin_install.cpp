@@ -292,6 +292,9 @@ Result<std::string> roll_back_plugin(const fs::path& folder, const std::string& 
     return Error{Errc::kNotFound,
                  "of " + *found + " no version before this one is kept in " + folder.string() + ": install one"};
   }
+  if (access(before.c_str(), X_OK) != 0) {  // in its place, it would be no plugin, and what runs would end
+    return Error{Errc::kInvalidRequest, before.string() + " is no executable file: `chmod +x`, if it is to be one"};
+  }
   const auto sum = sum_of(before);
   if (!sum) return sum.error();
   const ListBefore list(folder);

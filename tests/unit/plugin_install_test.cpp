@@ -158,6 +158,21 @@ TEST_CASE("a plugin without a version before is not rolled back") {
   CHECK(store.text("muster-plugin-x") == "abc");
 }
 
+TEST_CASE("a version that no folder would start is not rolled back to") {
+  const Store store;
+  store.install("abc");
+  fs::permissions(store.folder / "muster-plugin-x", fs::perms::owner_read | fs::perms::owner_write);
+  store.install("abcd");
+  const auto refused = roll_back_plugin(store.folder, "x");
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, Catch::Contains("chmod +x"));
+  CHECK(store.text("muster-plugin-x") == "abcd");
+  CHECK(store.only().refusal.empty());
+  fs::permissions(store.folder / ".muster-plugin-x.previous", fs::perms::owner_all);
+  CHECK(roll_back_plugin(store.folder, "x"));
+  CHECK(store.text("muster-plugin-x") == "abc");
+}
+
 TEST_CASE("what has another checksum than it must have is not installed") {
   const Store store;
   store.install("abc");
