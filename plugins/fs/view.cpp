@@ -148,6 +148,10 @@ Result<ListPage> View::list_below(Kind kind, const ListRequest& request) {
 }
 
 Result<Place> View::place_of(const std::string& native_id) const {
+  if (native_id.size() > kMaxNativeIdBytes) {
+    return failure(Errc::kLimit,
+                   "a path of " + std::to_string(native_id.size()) + " bytes, longer than a native id may be");
+  }
   auto names = names_below(config_, native_id);
   if (!names) return names.error();
   if (names->empty()) return invalid_request(native_id + ": is the root of the target, which is only looked at");

@@ -49,8 +49,8 @@ class View {
   Result<ListPage> list_below(Kind kind, const ListRequest& request);
   Result<Resource> read(Kind kind, const std::string& native_id);
 
-  /// errors   kInvalidRequest: outside of the root, or the root itself; kNotFound: its directory is not there, or
-  ///          behind a link or mount point
+  /// errors   kInvalidRequest: outside of the root, or the root itself; kLimit: longer than a native id may be;
+  ///          kNotFound: its directory is not there, or behind a link or mount point
   Result<Place> place_of(const std::string& native_id) const;
   /// errors   kNotFound: nothing there, or of another kind
   Result<Seen> look(Kind kind, const Directory& directory, const std::string& name, const std::string& native_id);

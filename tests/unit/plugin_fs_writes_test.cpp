@@ -448,6 +448,22 @@ TEST_CASE("what no object can be is refused, and names the property") {
   CHECK(fs.entries().empty());
 }
 
+TEST_CASE("what no native id can name is not made") {
+  const Fs fs;
+  std::string parent = fs.root;
+  while (parent.size() + 202 < kMaxNativeIdBytes) {
+    parent += "/" + std::string(200, 'd');
+    REQUIRE(code(fs.create(kDirectory, {{"path", parent}})) == Errc{0});
+  }
+  const auto longest = parent + "/" + std::string(kMaxNativeIdBytes - parent.size() - 1, 'f');
+  CHECK(code(fs.create(kFile, {{"path", longest}})) == Errc{0});
+  const auto refused = fs.create(kFile, {{"path", parent + "/" + std::string(255, 'f')}});
+  CHECK(code(refused) == Errc::kLimit);
+  const auto listed = testing::list_all(fs.plugin, kFile, fs.config, Parent{kDirectory, parent, "{}"});
+  CHECK(listed.problems.empty());
+  CHECK(listed.items.size() == 1);
+}
+
 TEST_CASE("what a killed worker left is nobody's, and goes") {
   const Fs fs;
   const auto leave = [](const std::string& path, std::time_t age) {
