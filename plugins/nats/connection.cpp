@@ -202,6 +202,10 @@ Result<std::string> Connection::request(const std::string& subject, const std::s
     status = natsConnection_PublishRequest(connection_.get(), subject.c_str(), raw_inbox, body.data(),
                                            static_cast<int>(body.size()));
   }
+  if (status == NATS_MAX_PAYLOAD) {  // nothing was sent, and no other try would be
+    return failure(Errc::kLimit,
+                   subject + ": " + std::to_string(body.size()) + " bytes are more than the server takes");
+  }
   if (status != NATS_OK) return lost(status);
 
   const auto until = std::min(context_->deadline(), Clock::now() + kRequestTimeout);

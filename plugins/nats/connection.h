@@ -18,7 +18,7 @@ class Connection {
   static Result<Connection> open(const BusAccess& server, JobContext& context);
 
   /// The body of the first answer; counts as one call.
-  /// errors   kNoResponders, kAccessDenied, kTimeout, kNetwork, kCancelled
+  /// errors   kLimit (longer than the server takes), kNoResponders, kAccessDenied, kTimeout, kNetwork, kCancelled
   Result<std::string> request(const std::string& subject, const std::string& body);
 
  private:

@@ -43,8 +43,8 @@ class JetStream {
   Result<Listing> streams();
   Result<Listing> consumers(const std::string& stream);
 
-  // Changes; those that make something answer with its info. An error of Connection says nothing of whether it was
-  // done.
+  // Changes; those that make something answer with its info. An error of Connection, but for kLimit, says nothing
+  // of whether it was done.
   Result<Json> create_stream(const Json& config);
   Result<Json> update_stream(const Json& config);
   Result<Json> delete_stream(const std::string& name);

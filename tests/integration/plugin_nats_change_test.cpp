@@ -186,6 +186,16 @@ TEST_CASE("nats: what a server refuses of a stream changes nothing") {
   CHECK_FALSE(nats.is_there(kStream, "T"));
 }
 
+TEST_CASE("nats: what is too long for the server's messages is not sent, and not unknown") {
+  Nats nats({.config = "max_payload: 4096", .user = "", .password = "", .jetstream = true});
+  Json subjects = Json::array();
+  for (int i = 0; i < 100; ++i) subjects.push_back("long." + std::string(60, 's') + std::to_string(i));
+  CHECK(nats.create_error(kStream, {{"name", "S"}, {"subjects", subjects}}).code == Errc::kLimit);
+  CHECK_FALSE(nats.is_there(kStream, "S"));
+  nats.create(kStream, {{"name", "S"}, {"subjects", {"short"}}});
+  CHECK(nats.update_error(kStream, "S", {{"subjects", subjects}}).code == Errc::kLimit);
+}
+
 TEST_CASE("nats: what an older server does not know is said, and not taken for done") {
   Nats nats;
   const auto made = nats.create_error(kStream, {{"name", "S"}, {"metadata", {{"a", "b"}}}});
