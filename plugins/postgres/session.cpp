@@ -235,6 +235,7 @@ Result<Rows> Session::query(const std::string& sql, const std::vector<std::strin
     values.push_back(parameter.c_str());
   }
   context_.count_calls(1);
+  sqlstate_.clear();  // an earlier statement's says nothing of one that is cut off
   if (PQsendQueryParams(connection_.get(), sql.c_str(), static_cast<int>(values.size()), nullptr, values.data(),
                         nullptr, nullptr, 0) == 0) {
     return error_of(nullptr);

@@ -58,7 +58,7 @@ class Session {
   /// An error that says what is known of a change: whether it stays is unknown once the connection is lost here, or the
   /// job stopped.
   Result<void> commit();
-  /// Of the last error that the server answered with.
+  /// Of the last statement; empty unless the server answered it with an error.
   [[nodiscard]] const std::string& sqlstate() const { return sqlstate_; }
 
   // What goes into statements that take no parameters. `text` is UTF-8 without NUL bytes.

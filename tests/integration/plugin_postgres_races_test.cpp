@@ -134,6 +134,25 @@ TEST_CASE("a change that waits for somebody else's sees what that did, or ends w
   }
 }
 
+TEST_CASE("a change that is stopped behind a cast that was asked for is cancelled, not an outage") {
+  const Pg pg;
+  const Own own("casting");
+  const std::string id = "casting.public.t";
+  db("casting").run("CREATE TABLE r (id integer UNIQUE); CREATE TABLE t (a text, b integer REFERENCES r (id))");
+  const auto before = pg.item(kTable, id);
+  const auto job = pg.update_job(kTable, id, {{"columns", {column("a", "integer"), column("b", "bigint")}}});
+  const auto admin = db();
+  const auto blocker = db("casting");
+  blocker.run("BEGIN; LOCK TABLE r IN ACCESS EXCLUSIVE MODE");
+  testing::FakeContext context;
+  Going change([&] { return pg.run(kTable, job, context); });
+  change.wait(admin, kWaitsForLock);
+  context.stop();
+  CHECK(std::get<Error>(change.result()).code == Errc::kCancelled);
+  blocker.run("ROLLBACK");
+  CHECK(pg.item(kTable, id) == before);
+}
+
 TEST_CASE("two who change the same at once: the second hears of a conflict") {
   const Pg pg;
   const Own own("overlap");
