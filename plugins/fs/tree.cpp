@@ -43,7 +43,8 @@ std::timespec to_timespec(const statx_timestamp& time) {
 Result<Status> stat_at(int fd, const std::string& name) {
   struct statx raw = {};
   const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (name.empty() ? AT_EMPTY_PATH : 0);
-  if (statx(fd, name.c_str(), flags, STATX_BASIC_STATS | STATX_BTIME, &raw) != 0) return error_of(errno, name);
+  if (statx(fd, name.c_str(), flags, STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, &raw) != 0)
+    return error_of(errno, name);
   Status status;
   status.kind = kind_of(raw.stx_mode);
   status.mode = raw.stx_mode & 07777U;
@@ -53,6 +54,7 @@ Result<Status> stat_at(int fd, const std::string& name) {
   status.size = raw.stx_size;
   status.device = makedev(raw.stx_dev_major, raw.stx_dev_minor);
   status.inode = raw.stx_ino;
+  if ((raw.stx_mask & STATX_MNT_ID) != 0) status.mount = raw.stx_mnt_id;
   status.mtime = to_timespec(raw.stx_mtime);
   if ((raw.stx_mask & STATX_BTIME) != 0) status.birth = to_timespec(raw.stx_btime);
   return status;

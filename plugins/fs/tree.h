@@ -34,6 +34,7 @@ struct Status {
   std::uint64_t size = 0;  // bytes
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
+  std::uint64_t mount = 0;  // 0 where the kernel does not say
   std::timespec mtime{};
   std::optional<std::timespec> birth;  // none where the file system keeps none
 };
@@ -87,8 +88,13 @@ class Tree {
   [[nodiscard]] const Directory& root() const { return root_; }
   /// The directory that `names` lead to; it may be a mount point, but lies behind none.
   [[nodiscard]] Result<Directory> walk(const std::vector<std::string>& names) const;
-  /// Whether `directory` belongs to the root's file system; the contents of others are none of this tree's.
-  [[nodiscard]] bool holds(const Directory& directory) const { return directory.status.device == root_.status.device; }
+  /// Whether `directory` belongs to the root's file system, and is reached there as the root is. The contents of
+  /// others, and of what is mounted a second time, are none of this tree's.
+  [[nodiscard]] bool holds(const Directory& directory) const {
+    return directory.status.device == root_.status.device && !is_mounted(directory.status);
+  }
+  /// Whether something stands there because it is mounted there.
+  [[nodiscard]] bool is_mounted(const Status& status) const { return status.mount != root_.status.mount; }
 
  private:
   explicit Tree(Directory root) : root_(std::move(root)) {}

@@ -251,7 +251,8 @@ Result<Seen> View::look(Kind kind, const Directory& directory, const std::string
     if (!target) return target.error();
     properties["target"] = percent_encode(*target);
   }
-  return Seen{*status, Resource{native_id, properties, uid_of(*status)}};
+  // What is mounted here may be elsewhere, too: a uid would say that both are one.
+  return Seen{*status, Resource{native_id, properties, tree_.is_mounted(*status) ? "" : uid_of(*status)}};
 }
 
 }  // namespace muster::fs

@@ -7,8 +7,11 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -312,6 +315,35 @@ TEST_CASE("other file systems are listed and not entered") {
   CHECK(fs.ids("FS::Directory", "/proc").empty());
   // With the root over there, its own file system is the one that counts.
   CHECK(std::holds_alternative<Item>(Fs(Json{{"root", "/proc"}}).read("FS::Directory", "/proc/sys")));
+}
+
+TEST_CASE("what is mounted twice is listed in one place, and is there one object") {
+  const Tree tree;
+  tree.directory("a/d");
+  tree.directory("there");
+  tree.file("a/f");
+  tree.file("g");
+  const Fs fs(tree);
+  // A thread's own mounts go with it.
+  std::thread([&] {
+    const bool mounted = unshare(CLONE_NEWNS) == 0 && mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                         mount((tree / "a").c_str(), (tree / "there").c_str(), nullptr, MS_BIND, nullptr) == 0 &&
+                         mount((tree / "a/f").c_str(), (tree / "g").c_str(), nullptr, MS_BIND, nullptr) == 0;
+    if (!mounted) return;  // not allowed here
+    CHECK(fs.ids("FS::Directory", tree.root) == std::vector<std::string>{tree / "a", tree / "there"});
+    CHECK(fs.ids("FS::Directory", tree / "a") == std::vector<std::string>{tree / "a/d"});
+    CHECK(fs.ids("FS::Directory", tree / "there").empty());
+    CHECK(fs.ids("FS::File", tree / "there").empty());
+    CHECK(fs.read_error("FS::File", tree / "there/f") == Errc::kNotFound);
+    const auto uid = [&](const std::string& type, const std::string& id) {
+      return std::get<Item>(fs.read(type, id)).uid;
+    };
+    CHECK(uid("FS::Directory", tree / "there") != uid("FS::Directory", tree / "a"));
+    CHECK(uid("FS::File", tree / "g") != uid("FS::File", tree / "a/f"));
+    // Of the root itself it is the mount that counts.
+    CHECK(Fs(Json{{"root", tree / "there"}}).ids("FS::File", tree / "there") ==
+          std::vector<std::string>{tree / "there/f"});
+  }).join();
 }
 
 TEST_CASE("special files are counted, once") {
