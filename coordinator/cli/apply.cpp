@@ -257,6 +257,12 @@ std::string progress_line(const Json& command) {
   return line;
 }
 
+Result<Json> brief_command(Client& client, const std::string& id) {
+  const auto answer = client.ask("command", {{"command", id}, {"brief", true}});
+  if (!answer) return answer.error();
+  return Json::parse(*answer);
+}
+
 /// The whole of a command, however many parts it comes in.
 Result<Json> whole_command(Client& client, const std::string& id) {
   Json whole;
@@ -307,18 +313,16 @@ Result<std::optional<Json>> await_command(Client& client, Screen& screen, const 
   Progress progress(screen);
   auto last_answer = steady_clock::now();
   while (!interrupted()) {
-    const auto answer = client.ask("command", {{"command", id}, {"brief", true}});
-    if (answer) {
+    auto command = brief_command(client, id);
+    if (command && ended(*command)) {
+      command = whole_command(client, id);  // of which the coordinator may be away meanwhile
+      if (command) return std::optional(std::move(*command));
+    }
+    if (command) {
       last_answer = steady_clock::now();
-      const Json command = Json::parse(*answer);
-      if (ended(command)) {
-        auto whole = whole_command(client, id);
-        if (!whole) return whole.error();
-        return std::optional(std::move(*whole));
-      }
-      progress.show(progress_line(command));
-    } else if (!may_pass(answer.error()) || steady_clock::now() - last_answer > kAwayAtMost) {
-      return answer.error();
+      progress.show(progress_line(*command));
+    } else if (!may_pass(command.error()) || steady_clock::now() - last_answer > kAwayAtMost) {
+      return command.error();
     } else {
       progress.show("command " + id + ": waiting for the coordinator to come back");
     }

@@ -152,6 +152,36 @@ TEST_CASE("an apply whose answer does not come says where to look for the comman
   }
 }
 
+TEST_CASE("an apply tells how its command went though the coordinator is away when that is asked for") {
+  const test::Scratch scratch;
+  ApplyOptions options = apply_of(scratch, kShop);
+  options.yes = true;
+  const auto never_asks = [](const std::string&) { return std::optional<bool>(); };
+  const std::string ended = R"({"command":"C","state":"complete","finished_at":"2026-01-01T00:00:00Z"})";
+  const std::string whole = R"({"command":"C","state":"complete","finished_at":"2026-01-01T00:00:00Z",)"
+                            R"("plan":{"steps":[]},"results":[{"name":"a","action":"create","state":"done"}],)";
+  FakeClient client;
+  TestScreen test;
+  client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");
+  client.answer(
+      "plan",
+      R"({"draft":"D","summary":{"create":1},"mistakes":[],"unchecked":[],"steps":[],"next":null,"behind":[]})");
+  client.answer("apply", R"({"command":"C"})");
+  client.answer("command", ended);
+  SECTION("at once") {
+    client.answer("command", Error{Errc::kNoResponders, "away", {}, 0});
+  }
+  SECTION("or for a later part of it") {
+    client.answer("command", whole + R"("next":"1"})");
+    client.answer("command", Error{Errc::kStoreUnavailable, "away", {}, 0});
+  }
+  client.answer("command", ended);
+  client.answer("command", whole + R"("next":null})");
+  CHECK(apply(client, test.screen, options, never_asks, kNobodyStops) == 0);
+  CHECK(test.err.str().empty());
+  CHECK(test.out.str().ends_with("command C: complete, 1 create done\n"));
+}
+
 TEST_CASE("an apply waits for the workers of a fleet that has just started") {
   const test::Scratch scratch;
   ApplyOptions options =
