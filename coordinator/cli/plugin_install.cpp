@@ -30,11 +30,6 @@ fs::path hidden(const fs::path& folder, std::string_view name, std::string_view 
   return folder / ("." + std::string(name) + std::string(ending));
 }
 
-/// Whether a file is a plugin that was switched off.
-bool is_disabled(const std::string& file) {
-  return file.starts_with('.') && file.ends_with(kDisabled) && file.size() > kDisabled.size() + 1;
-}
-
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(fs::symlink_status(path, ignored));
@@ -140,13 +135,8 @@ Result<std::string> make_draft(const OpenFile& file, const fs::path& draft) {
 
 /// Whether there are plugins, switched off or not, that a list which is begun now would refuse.
 bool has_plugins(const fs::path& folder) {
-  const auto listing = PluginFolder(folder, Verify::kIfListed).look();
-  if (!listing || !listing->files.empty()) return true;
-  std::error_code error;
-  for (fs::directory_iterator each(folder, error); !error && each != fs::directory_iterator(); each.increment(error)) {
-    if (is_disabled(each->path().filename())) return true;
-  }
-  return static_cast<bool>(error);
+  const auto plugins = installed_plugins(folder);
+  return !plugins || !plugins->empty();
 }
 
 /// What a folder's list says, to be said again where a change comes to nothing: what runs may start again.
@@ -230,7 +220,7 @@ Result<std::vector<InstalledPlugin>> installed_plugins(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator each(folder, error); !error && each != fs::directory_iterator(); each.increment(error)) {
     const std::string name = each->path().filename();
-    if (!is_disabled(name)) continue;
+    if (!name.starts_with('.') || !name.ends_with(kDisabled) || name.size() <= kDisabled.size() + 1) continue;
     found.push_back({name.substr(1, name.size() - 1 - kDisabled.size()),
                      known_sum(each->path()),
                      {},
@@ -238,6 +228,7 @@ Result<std::vector<InstalledPlugin>> installed_plugins(const fs::path& folder) {
                      false,
                      "it is disabled"});
   }
+  if (error) return Error{Errc::kNotFound, folder.string() + " cannot be read: " + error.message()};
   std::ranges::sort(found, {}, &InstalledPlugin::file);
   for (InstalledPlugin& plugin : found) {
     plugin.previous = known_sum(hidden(folder, plugin.file, kPrevious));
