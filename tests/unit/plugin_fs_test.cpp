@@ -329,7 +329,10 @@ TEST_CASE("what is mounted twice is listed in one place, and is there one object
     const bool mounted = unshare(CLONE_NEWNS) == 0 && mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
                          mount((tree / "a").c_str(), (tree / "there").c_str(), nullptr, MS_BIND, nullptr) == 0 &&
                          mount((tree / "a/f").c_str(), (tree / "g").c_str(), nullptr, MS_BIND, nullptr) == 0;
-    if (!mounted) return;  // not allowed here
+    if (!mounted) {
+      WARN("nothing may be mounted here: not tested");
+      return;
+    }
     CHECK(fs.ids("FS::Directory", tree.root) == std::vector<std::string>{tree / "a", tree / "there"});
     CHECK(fs.ids("FS::Directory", tree / "a") == std::vector<std::string>{tree / "a/d"});
     CHECK(fs.ids("FS::Directory", tree / "there").empty());
