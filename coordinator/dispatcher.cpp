@@ -178,18 +178,27 @@ void Dispatcher::attribute(Record& record, const WorkerId& worker) {
   if (auto* entry = registry_.find(worker)) ++entry->assigned;
 }
 
-void Dispatcher::go(Record& record, TimePoint now, Effects& effects) {
+void Dispatcher::go(Record& record, TimePoint now) {
   if (!std::exchange(record.gone, true)) {
     if (!MUSTER_MUTATION("late-claim")) forget_unheard(record);  // nobody else may begin it
     record.go_until = now + kChangeLease / 2;
     // Until then it may begin: whoever is asked before that may make a second change beside it.
     record.deadline = std::max(record.deadline, now + kChangeLease);
   }
-  if (now > record.go_until) return;
-  effects.at_once.push_back({subjects_.worker_control(record.spec.lane.ns, record.worker),
-                             {},
-                             encode(Control{fleet_, Go{{record.id, record.token}}}),
-                             {}});
+  if (now <= record.go_until) to_go_.push_back(record.token);
+}
+
+/// What was read meanwhile may have ended the dispatch: its worker has given up, and nobody waits for it.
+void Dispatcher::say_go(Effects& effects) {
+  for (const auto& token : std::exchange(to_go_, {})) {
+    const auto lease = leases_.find(token.value);
+    if (lease == leases_.end()) continue;
+    const auto& record = *lease->second;
+    effects.at_once.push_back({subjects_.worker_control(record.spec.lane.ns, record.worker),
+                               {},
+                               encode(Control{fleet_, Go{{record.id, token}}}),
+                               {}});
+  }
 }
 
 void Dispatcher::end_flight(Record& record) {
@@ -414,6 +423,7 @@ void Dispatcher::expire(Record& record, TimePoint now, Effects& effects) {
 }
 
 void Dispatcher::tick(TimePoint now, Lateness lateness, Effects& effects) {
+  say_go(effects);
   if (jobs_.empty()) return;
   if (now >= next_check_ && lateness != Lateness::kSkip) {
     next_check_ = now + kCheckEvery;
@@ -447,7 +457,7 @@ void Dispatcher::tick(TimePoint now, Lateness lateness, Effects& effects) {
 }
 
 TimePoint Dispatcher::next_due() const {
-  if (!outcomes_.empty()) return TimePoint{};
+  if (!outcomes_.empty() || !to_go_.empty()) return TimePoint{};
   if (jobs_.empty()) return TimePoint::max();
   auto due = std::min(next_check_, blocked_until_);
   if (!delayed_.empty()) due = std::min(due, delayed_.begin()->first);

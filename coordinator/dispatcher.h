@@ -225,8 +225,9 @@ class Dispatcher {
   WorkerEntry* choose(const Record& record, TimePoint now);
   [[nodiscard]] bool queue_group_serves(const Record& record, const LaneState& state, TimePoint now);
   void attribute(Record& record, const WorkerId& worker);
-  /// The worker may begin a change: it is the one that has it.
-  void go(Record& record, TimePoint now, Effects& effects);
+  /// The worker may begin a change: it is the one that has it. It is told at the next tick.
+  void go(Record& record, TimePoint now);
+  void say_go(Effects& effects);
   /// From before a restart; false: it is nothing that was waited for.
   bool take_up(const WorkerId& worker, const Running& running, TimePoint now);
   void end_flight(Record& record);
@@ -281,6 +282,7 @@ class Dispatcher {
   TimePoint next_check_;                                  // of leases and deadlines
   TimePoint blocked_until_ = TimePoint::max();            // earliest end of a wait found by the last pump
   std::map<std::string, std::size_t> part_bytes_;         // by namespace
+  std::vector<Token> to_go_;                              // dispatches whose workers are to be told to go on
   std::vector<JobOutcome> outcomes_;
   std::vector<JobNotice> notices_;
   Counters counters_;

@@ -58,7 +58,7 @@ void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
   }
   record.state = State::kRunning;
   record.since = now;
-  if (std::holds_alternative<Accepted>(reply.body) && is_mutation(record.spec.operation)) go(record, now, effects);
+  if (std::holds_alternative<Accepted>(reply.body) && is_mutation(record.spec.operation)) go(record, now);
   if (auto* part = std::get_if<Part>(&reply.body)) take_part(record, std::move(*part), now, effects);
 }
 
@@ -243,7 +243,7 @@ void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects
     }
     record.state = State::kRunning;
     record.since = now;
-    if (is_mutation(record.spec.operation) && record.worker == heartbeat.worker) go(record, now, effects);
+    if (is_mutation(record.spec.operation) && record.worker == heartbeat.worker) go(record, now);
   }
 }
 

@@ -54,6 +54,7 @@ class DispatcherFixture {
     registry.heartbeat(heartbeat, clock.now());
     dispatcher.on_heartbeat(heartbeat, clock.now(), effects_);
     collect();
+    tick();
   }
 
   static JobSpec spec(Priority priority = Priority::kDiscovery, const std::string& target = "t1") {
