@@ -59,8 +59,7 @@ void Fleet::watch(const Outgoing& message) {
   }
   const auto row = must(store_->operation_of(go->job.job));
   if (!row) fault_ = "`go` is said to a job that no step waits for";
-  // A reply that was read a moment later may have ended the step: then its worker has given up, too.
-  if (row && row->state != "running") needless_.insert(go->job.token);
+  if (row && row->state != "running") fault_ = "`go` is said to a job whose step has ended";
 }
 
 /// Whether one more call of a target is within what the fleet may ask of it.

@@ -44,7 +44,6 @@ Fleet::Fault Fleet::check_change(const std::string& key, const Host& host) {
   const auto gone = gone_.find(host.token);
   if (gone == gone_.end()) return "a change is made without `go`: " + key;
   if (host.clock->now() > gone->second + kChangeLease) return "a change is made when its lease has long ended: " + key;
-  if (needless_.contains(host.token)) return "a change is made that no step waits for: " + key;
   if (superseded_.contains(host.token)) return "a change is made by an attempt that was given up: " + key;
   if (!acted_.insert(host.token).second) return "one attempt makes a change twice: " + key;
   if (!host.disk->files.contains(host.token)) return "a change is made whose result cannot be kept: " + key;

@@ -147,13 +147,12 @@ class Fleet {
   std::map<TargetId, std::pair<double, TimePoint>> budgets_;  // calls that it may still make of targets, and since when
   std::set<Token> superseded_;  // tokens of changes that it has asked for once more since `go`, or told another to go
   std::map<std::string, std::set<std::string>> drifted_at_;  // by key of a change: ids of what was not as declared then
-  std::set<Token> needless_;                         // tokens under which `go` was said though their steps had ended
-  std::map<Token, std::vector<Bytes>> heard_parts_;  // of results that workers tell in parts
-  std::map<Token, std::string> made_;                // native ids that workers have told as there after a change
-  std::set<std::string> answered_;                   // commands that the user was told of
-  std::map<std::string, RunId> told_;                // those that were acknowledged, and the last run that had ended
-  std::map<std::string, std::string> identities_;    // names of things of the cloud, by resource id
-  std::map<std::string, std::string> resources_;     // and their resource ids; before the names, the target and a slash
+  std::map<Token, std::vector<Bytes>> heard_parts_;          // of results that workers tell in parts
+  std::map<Token, std::string> made_;              // native ids that workers have told as there after a change
+  std::set<std::string> answered_;                 // commands that the user was told of
+  std::map<std::string, RunId> told_;              // those that were acknowledged, and the last run that had ended
+  std::map<std::string, std::string> identities_;  // names of things of the cloud, by resource id
+  std::map<std::string, std::string> resources_;   // and their resource ids; before the names, the target and a slash
   std::map<std::string, std::set<std::string>> hashes_told_;  // of what events have told, by resource id
   std::map<std::string, std::size_t> renewals_;               // by resource id: how often it was of another thing since
   Plan plan_;
