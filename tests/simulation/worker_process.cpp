@@ -19,7 +19,7 @@ class SlowJournal final : public Journal {
   }
   Result<void> finish(const Token& token, const Bytes& reply) override { return journal_.finish(token, reply); }
   void remove(const Token& token) override { journal_.remove(token); }
-  std::vector<Kept> take_over(Room room) override { return journal_.take_over(room); }
+  std::vector<Kept> take_over(Room room, const Wanted& wanted) override { return journal_.take_over(room, wanted); }
 
  private:
   testing::MemoryJournal journal_;

@@ -22,6 +22,10 @@ namespace {
 
 constexpr Journal::Room kRoom{1000, 64 * 1024 * 1024};
 
+bool any(const Bytes&) {
+  return true;
+}
+
 /// A state directory of a pool, and workers that come and go.
 struct Place {
   test::Scratch scratch;
@@ -125,7 +129,7 @@ TEST_CASE("results of a worker that has died are taken over, whole") {
   }
   REQUIRE(place.workers() == 1);
   const auto journal = place.open("w2");
-  auto kept = journal->take_over(kRoom);
+  auto kept = journal->take_over(kRoom, any);
   std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
   REQUIRE(kept.size() == 2);
   CHECK(kept[0].token == Token("large"));
@@ -134,17 +138,31 @@ TEST_CASE("results of a worker that has died are taken over, whole") {
   CHECK(kept[1].reply.empty());
   CHECK_THAT(place.lines.str(), Catch::Contains("token=begun worker=w1 died before this change had a result"));
   CHECK(place.workers() == 1);
-  CHECK(journal->take_over(kRoom).empty());
+  CHECK(journal->take_over(kRoom, any).empty());
   CHECK(fs::exists(place.file("w2", "small")));
   journal->remove(Token("small"));
   CHECK_FALSE(fs::exists(place.file("w2", "small")));
 }
 
+TEST_CASE("of what a worker that has died left only that is taken over which is wanted") {
+  Place place;
+  {
+    const auto journal = place.open("w1");
+    for (const char* token : {"a", "b", "c"}) keep(*journal, token, token);
+  }
+  const auto kept = place.open("w2")->take_over(kRoom, [](const Bytes& reply) { return reply != "b"; });
+  CHECK(kept.size() == 2);
+  CHECK(fs::exists(place.file("w1", "b")));
+  const auto others = place.open("w3")->take_over(kRoom, [](const Bytes& reply) { return reply == "b"; });
+  REQUIRE(others.size() == 1);
+  CHECK(others.front().reply == "b");
+}
+
 TEST_CASE("what one that took over left is taken over again") {
   Place place;
   keep(*place.open("w1"), "t", "result");
-  CHECK(place.open("w2")->take_over(kRoom).size() == 1);
-  const auto kept = place.open("w3")->take_over(kRoom);
+  CHECK(place.open("w2")->take_over(kRoom, any).size() == 1);
+  const auto kept = place.open("w3")->take_over(kRoom, any);
   REQUIRE(kept.size() == 1);
   CHECK(kept.front().reply == "result");
 }
@@ -159,15 +177,15 @@ TEST_CASE("a worker that was given the id of one that has died takes over what t
   }
   const auto journal = place.open("w1");
   keep(*journal, "own", "of this process");
-  auto kept = journal->take_over({1, kRoom.bytes});
+  auto kept = journal->take_over({1, kRoom.bytes}, any);
   REQUIRE(kept.size() == 1);
-  for (auto& more : journal->take_over(kRoom)) kept.push_back(std::move(more));
+  for (auto& more : journal->take_over(kRoom, any)) kept.push_back(std::move(more));
   std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
   REQUIRE(kept.size() == 2);
   CHECK(kept[0].token == Token("t1"));
   CHECK(kept[0].reply == "result");
   CHECK(kept[1].token == Token("t2"));
-  CHECK(journal->take_over(kRoom).empty());
+  CHECK(journal->take_over(kRoom, any).empty());
   CHECK_THAT(place.lines.str(), Catch::Contains("token=begun worker=w1 died before this change had a result"));
   CHECK_FALSE(fs::exists(place.file("w1", "begun")));
   CHECK(fs::exists(place.file("w1", "own")));
@@ -179,10 +197,10 @@ TEST_CASE("workers of one pool that live leave each other alone") {
   auto two = place.open("w2");
   keep(*one, "a", "of one");
   keep(*two, "b", "of two");
-  CHECK(one->take_over(kRoom).empty());
-  CHECK(two->take_over(kRoom).empty());
+  CHECK(one->take_over(kRoom, any).empty());
+  CHECK(two->take_over(kRoom, any).empty());
   two.reset();
-  const auto kept = one->take_over(kRoom);
+  const auto kept = one->take_over(kRoom, any);
   REQUIRE(kept.size() == 1);
   CHECK(kept.front().token == Token("b"));
   CHECK(place.workers() == 1);
@@ -192,7 +210,7 @@ TEST_CASE("of two workers one takes over") {
   Place place;
   keep(*place.open("dead"), "t", "result");
   const auto one = place.open("w1"), two = place.open("w2");
-  CHECK(one->take_over(kRoom).size() + two->take_over(kRoom).size() == 1);
+  CHECK(one->take_over(kRoom, any).size() + two->take_over(kRoom, any).size() == 1);
 }
 
 TEST_CASE("no more is taken over than there is room for, the rest is left") {
@@ -202,10 +220,10 @@ TEST_CASE("no more is taken over than there is room for, the rest is left") {
     for (const char* token : {"a", "b", "c"}) keep(*journal, token, std::string(1000, 'x'));
   }
   const auto journal = place.open("w1");
-  CHECK(journal->take_over({0, 10'000}).empty());
-  CHECK(journal->take_over({1, 10'000}).size() == 1);
-  CHECK(journal->take_over({10, 1999}).size() == 1);
-  CHECK(journal->take_over({10, 1999}).size() == 1);
+  CHECK(journal->take_over({0, 10'000}, any).empty());
+  CHECK(journal->take_over({1, 10'000}, any).size() == 1);
+  CHECK(journal->take_over({10, 1999}, any).size() == 1);
+  CHECK(journal->take_over({10, 1999}, any).size() == 1);
   CHECK(place.workers() == 1);
 }
 
@@ -229,7 +247,7 @@ TEST_CASE("a result that is not whole is no result") {
   }
   REQUIRE(slurp(path).size() == 47);
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-  CHECK(place.open("w1")->take_over(kRoom).empty());
+  CHECK(place.open("w1")->take_over(kRoom, any).empty());
   CHECK(place.workers() == 0);
   CHECK_THAT(place.lines.str(), Catch::Contains("token=t worker=dead"));
 }
@@ -241,7 +259,7 @@ TEST_CASE("a result is whole also where the worker died before it gave back what
     keep(*journal, "t", "what came of it");
   }
   fs::resize_file(place.file("dead", "t"), 320 * 1024);
-  const auto kept = place.open("w1")->take_over(kRoom);
+  const auto kept = place.open("w1")->take_over(kRoom, any);
   REQUIRE(kept.size() == 1);
   CHECK(kept.front().reply == "what came of it");
 }
@@ -253,7 +271,7 @@ TEST_CASE("what workers leave that die while they start is cleaned up; what is n
   fs::create_directory(place.pool() / "foreign");
   std::ofstream(place.pool() / "foreign" / "something");
   std::ofstream(place.pool() / "a-file");
-  CHECK(journal->take_over(kRoom).empty());
+  CHECK(journal->take_over(kRoom, any).empty());
   CHECK_FALSE(fs::exists(place.pool() / "no-lock"));
   CHECK(fs::exists(place.pool() / "foreign" / "something"));
   CHECK(fs::exists(place.pool() / "a-file"));
@@ -291,11 +309,11 @@ TEST_CASE("a result that cannot be read stays, and so does all that lies beside 
   const auto unreadable = place.file("dead", "a");
   fs::create_symlink("nowhere", unreadable);
   const auto journal = place.open("w1");
-  const auto kept = journal->take_over(kRoom).size();  // whichever comes first
+  const auto kept = journal->take_over(kRoom, any).size();  // whichever comes first
   CHECK_THAT(place.lines.str(), Catch::Contains("cannot take over") && Catch::Contains(unreadable.string()));
   CHECK(fs::is_symlink(unreadable));
   fs::remove(unreadable);
-  CHECK(kept + journal->take_over(kRoom).size() == 1);
+  CHECK(kept + journal->take_over(kRoom, any).size() == 1);
   CHECK(place.workers() == 1);
 }
 

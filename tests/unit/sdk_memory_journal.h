@@ -47,11 +47,11 @@ class MemoryJournal final : public Journal {
     return {};
   }
   void remove(const Token& token) override { disk_->files.erase(token); }
-  std::vector<Kept> take_over(Room room) override {
+  std::vector<Kept> take_over(Room room, const Wanted& wanted) override {
     std::vector<Kept> kept;
     std::erase_if(disk_->files, [](const auto& entry) { return !entry.second.owner && !entry.second.reply; });
     for (auto& [token, file] : disk_->files) {
-      if (file.owner != nullptr || kept.size() == room.results) continue;
+      if (file.owner != nullptr || kept.size() == room.results || !wanted(*file.reply)) continue;
       file.owner = this;
       kept.push_back({token, *file.reply});
     }

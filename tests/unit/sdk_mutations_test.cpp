@@ -267,7 +267,6 @@ TEST_CASE("a worker takes over what others leave while it runs, until it drains"
   WorkerHarness worker(plugin, 2, {}, std::make_shared<MemoryJournal>(disk));
   worker.start_accepted();
   Job job = worker.job("b", kCreate);
-  job.fleet = FleetId("another");
   const JobReply left{job.fleet, job.id, job.token, WorkerId("w0"), 1, 1, JobResult(not_found())};
   disk->files[job.token] = {nullptr, encode(left)};
   auto strange = left;
@@ -289,6 +288,20 @@ TEST_CASE("a worker takes over what others leave while it runs, until it drains"
   worker.advance(Millis{40'000});
   CHECK(worker.core().state() == State::kDraining);
   CHECK(disk->files.at(job.token).owner == nullptr);
+}
+
+TEST_CASE("what a worker of another fleet left on the host is left to that fleet") {
+  ChangingPlugin plugin;
+  const auto disk = std::make_shared<MemoryDisk>();
+  const Token token("b");
+  const JobReply left{FleetId("another"), JobId("j"), token, WorkerId("w0"), 1, 1, JobResult(not_found())};
+  disk->files[token] = {nullptr, encode(left)};
+  WorkerHarness worker(plugin, 2, {}, std::make_shared<MemoryJournal>(disk));
+  worker.start_accepted();
+  worker.advance(Millis{31'000});
+  CHECK(worker.resent().empty());  // its coordinator would refuse it, and that is final
+  REQUIRE(disk->files.size() == 1);
+  CHECK(disk->files.begin()->second.owner == nullptr);
 }
 
 TEST_CASE("results that come back in numbers are sent a few at a time") {
@@ -316,7 +329,7 @@ TEST_CASE("a worker takes over no more results than it may keep, however often i
         nullptr, encode(JobReply{FleetId("fleet"), JobId("j"), token, WorkerId("w0"), 1, 1, JobResult(not_found())})};
   }
   WorkerHarness worker(plugin, 2, {}, std::make_shared<MemoryJournal>(disk));
-  worker.start();
+  worker.start_accepted();
   worker.advance(Millis{61'000});
   CHECK(std::ranges::count(disk->files, nullptr, [](const auto& file) { return file.second.owner; }) == 10);
 }

@@ -215,9 +215,9 @@ void FileJournal::remove(const Token& token) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) log_->warn("cannot remove {}", error_at(path).message);
 }
 
-std::vector<Journal::Kept> FileJournal::take_over(Room room) {
+std::vector<Journal::Kept> FileJournal::take_over(Room room, const Wanted& wanted) {
   std::vector<Kept> kept;
-  std::erase_if(left_, [&](const fs::path& path) { return take(path, room, kept); });
+  std::erase_if(left_, [&](const fs::path& path) { return take(path, wanted, room, kept); });
   std::error_code error;
   for (const fs::path& other : entries_of(pool_, error)) {
     if (other == own_) continue;
@@ -228,22 +228,22 @@ std::vector<Journal::Kept> FileJournal::take_over(Room room) {
       continue;
     }
     if (!lock(file) || !is_at(file, path)) continue;  // its owner lives
-    if (!empty_out(other, room, kept)) continue;
+    if (!empty_out(other, wanted, room, kept)) continue;
     ::unlink(path.c_str());  // under the lock: who has opened it meanwhile sees that it is gone
     ::rmdir(other.c_str());
   }
   return kept;
 }
 
-bool FileJournal::empty_out(const fs::path& dead, Room& room, std::vector<Kept>& kept) {
+bool FileJournal::empty_out(const fs::path& dead, const Wanted& wanted, Room& room, std::vector<Kept>& kept) {
   std::error_code error;
   const auto entries = entries_of(dead, error);
-  return std::all_of(entries.begin(), entries.end(),
-                     [&](const fs::path& path) { return !is_result(path) || take(path, room, kept); }) &&
-         !error;
+  bool emptied = !error;
+  for (const fs::path& path : entries) emptied = (!is_result(path) || take(path, wanted, room, kept)) && emptied;
+  return emptied;
 }
 
-bool FileJournal::take(const fs::path& path, Room& room, std::vector<Kept>& kept) {
+bool FileJournal::take(const fs::path& path, const Wanted& wanted, Room& room, std::vector<Kept>& kept) {
   if (room.results == 0) return false;
   const std::string worker = path.parent_path().filename().string();
   const Token token(path.stem().string());
@@ -258,7 +258,7 @@ bool FileJournal::take(const fs::path& path, Room& room, std::vector<Kept>& kept
     ::unlink(path.c_str());
     return true;
   }
-  if ((*read)->size() > room.bytes) return false;
+  if ((*read)->size() > room.bytes || !wanted(**read)) return false;
   if (::rename(path.c_str(), path_of(token).c_str()) != 0) {
     log_->warn("cannot take over the result of a worker that has died: {}", error_at(path).message);
     return false;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,9 @@ class Journal {
     std::size_t results = 0, bytes = 0;
   };
 
+  /// Of a result that a dead worker left: whether it is for this one to bring.
+  using Wanted = std::function<bool(const Bytes& reply)>;
+
   virtual ~Journal() = default;
 
   /// Makes room for the result of a mutation, before anything is done: a result must not fail for want of it.
@@ -39,10 +43,10 @@ class Journal {
   /// Forgets what was begun or finished; nothing happens where it was not.
   /// thread   any
   virtual void remove(const Token& token) = 0;
-  /// Takes over what workers of the same pool that have died left unacknowledged, as far as there is room; the rest
-  /// is left for another time, or another worker.
+  /// Takes over what workers of the same pool that have died left unacknowledged, as far as it is wanted and there is
+  /// room; the rest is left for another time, or another worker.
   /// thread   the loop's
-  virtual std::vector<Kept> take_over(Room room) = 0;
+  virtual std::vector<Kept> take_over(Room room, const Wanted& wanted) = 0;
 };
 
 /// An open file. Owns its descriptor.
@@ -75,16 +79,17 @@ class FileJournal final : public Journal {
   Result<void> begin(const Token& token) override;
   Result<void> finish(const Token& token, const Bytes& reply) override;
   void remove(const Token& token) override;
-  std::vector<Kept> take_over(Room room) override;
+  std::vector<Kept> take_over(Room room, const Wanted& wanted) override;
 
  private:
   FileJournal(std::filesystem::path pool, std::filesystem::path own, File lock, std::shared_ptr<spdlog::logger> log);
 
   [[nodiscard]] std::filesystem::path path_of(const Token& token) const;
-  /// Moves what a dead worker's directory holds here, while there is room; true: no result is left in it.
-  bool empty_out(const std::filesystem::path& dead, Room& room, std::vector<Kept>& kept);
+  /// Moves what a dead worker's directory holds here, as far as it is wanted and there is room; true: no result is left
+  /// in it.
+  bool empty_out(const std::filesystem::path& dead, const Wanted& wanted, Room& room, std::vector<Kept>& kept);
   /// The same of one file.
-  bool take(const std::filesystem::path& path, Room& room, std::vector<Kept>& kept);
+  bool take(const std::filesystem::path& path, const Wanted& wanted, Room& room, std::vector<Kept>& kept);
 
   const std::filesystem::path pool_, own_;
   const File lock_;

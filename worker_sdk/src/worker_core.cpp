@@ -86,7 +86,6 @@ Result<void> WorkerCore::start(TimePoint now) {
   if (!answers) return std::move(answers.error());
   inbox_ = *answers;
   if (auto started = service_.start(bus_); !started) return started;
-  if (options_.journal) take_over(now);
   life_.initialize(now);
   tick_initialize(now);
   return {};
@@ -150,6 +149,7 @@ void WorkerCore::on_accepted(const AnnouncementReply& reply, TimePoint now) {
   state_ = State::kActive;
   heartbeat_at_ = now;
   if (life_.checks_health()) check_at_ = now;
+  if (options_.journal) take_over_at_ = now;
   log_->info("accepted worker={} fleet={} coordinator={} subject={}", options_.id.value, fleet_.value,
              reply.coordinator.value, subject);
 }

@@ -85,14 +85,17 @@ void WorkerCore::take_over(TimePoint now) {
   take_over_at_ = now + kTakeOverInterval;
   const Journal::Room room{kMaxUnacked - std::min(kMaxUnacked, unacked_.size()),
                            kMaxUnackedBytes - std::min(kMaxUnackedBytes, unacked_bytes_)};
-  for (Journal::Kept& kept : options_.journal->take_over(room)) {
+  const auto wanted = [&](const Bytes& left) {
+    const auto reply = decode<JobReply>(left);
+    return !reply || reply->fleet == fleet_;  // the host may serve several: no other than its own can take it
+  };
+  for (Journal::Kept& kept : options_.journal->take_over(room, wanted)) {
     const auto reply = decode<JobReply>(kept.reply);
     if (!reply || reply->token != kept.token) {  // of a newer worker, which may come back for it
       log_->error("token={} the result of a worker that has died is not understood, and stays", kept.token.value);
       continue;
     }
-    Unacknowledged& result = keep(envelope(*reply), std::move(kept.reply));
-    if (!fleet_.empty()) result.due = now;  // else once a coordinator is there
+    keep(envelope(*reply), std::move(kept.reply)).due = now;
   }
 }
 
