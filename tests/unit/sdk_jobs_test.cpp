@@ -4,6 +4,8 @@
 
 using namespace muster;
 using namespace muster::test;
+using muster::testing::MemoryDisk;
+using muster::testing::MemoryJournal;
 using muster::testing::ThingsPlugin;
 using muster::testing::WorkerHarness;
 using State = WorkerCore::State;
@@ -123,6 +125,25 @@ TEST_CASE("a job that comes twice with one token runs once") {
   }
   worker.send_to_pool(worker.job("a"));
   CHECK(worker.submitted().size() == 1);
+}
+
+TEST_CASE("a change that runs is not claimed again, however late its job comes twice") {
+  ChangingPlugin plugin;
+  const auto disk = std::make_shared<MemoryDisk>();
+  WorkerHarness worker(plugin, 2, {}, std::make_shared<MemoryJournal>(disk));
+  worker.start_accepted();
+  begin(worker, "a");
+  for (int i = 0; i < 5000; ++i) {  // more tokens than it remembers
+    Job other = worker.job("t" + std::to_string(i));
+    other.pool = "another";
+    worker.send_to_worker(other);
+  }
+  begin(worker, "a");
+  REQUIRE(worker.submitted().size() == 1);
+  worker.run_one();
+  CHECK(std::holds_alternative<MutationResult>(worker.result("a")));
+  CHECK(worker.count<Accepted>("a") == 1);
+  CHECK(disk->files.at(Token("a")).reply);
 }
 
 TEST_CASE("a result over the payload limit goes in numbered parts") {

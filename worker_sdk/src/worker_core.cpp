@@ -344,7 +344,8 @@ void WorkerCore::on_job(const Message& message, TimePoint now) {
   if (message.reply.empty()) return malformed("job", invalid_request("no reply subject"), now);
   auto job = std::make_shared<const Job>(std::move(*decoded));
   const std::string reply(message.reply);
-  if (!recent_.insert(job->token) && !MUSTER_MUTATION("run-duplicates")) {
+  const bool has_slot = slots_.contains(job->token);  // for longer than a token may be remembered
+  if ((has_slot || !recent_.insert(job->token)) && !MUSTER_MUTATION("run-duplicates")) {
     ++counters_.duplicates;
     return;
   }
