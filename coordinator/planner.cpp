@@ -497,7 +497,10 @@ class Planner {
     if (step.with) return "lies in " + result_.plan.steps[*step.with].name + ", which is replaced";
     if (known.parent == 0) return {};
     for (const auto& need : rules.type->contained ? resource.needs() : std::set<std::string>()) {
-      const auto* const place = nodes_[by_name_.at(need)].known;
+      const auto& around = nodes_[by_name_.at(need)];
+      const auto* const place = around.known;
+      const bool takes = around.resource->type == rules.type->parent && around.resource->target == resource.target;
+      if (!takes && mode_ != ApplyMode::kReconcile) continue;  // where it lies stays, and this is no other place for it
       for (const auto& name : {need, need + std::string(kReplaced)}) {
         const auto [first, last] = stack_.equal_range(name);
         const bool goes = std::any_of(first, last, [&](const auto& each) { return each.second.row == known.parent; });

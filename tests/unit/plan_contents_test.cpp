@@ -256,6 +256,27 @@ TEST_CASE("what lies in a thing whose name another type has now is made anew") {
   CHECK(result.plan.steps.back().reason == "another has its name");
 }
 
+TEST_CASE("what lies in a thing whose name another has now stays in it where nothing goes") {
+  const bool renamed = GENERATE(false, true);  // the name has been taken by an earlier apply
+  const bool other_target = GENERATE(false, true);
+  World world;
+  world.targets.emplace("other", "PG");
+  world.add_type("PG::Schema", kSchemaSchema).parent = "PG::Database";
+  auto inside = declared("PG::Schema", "schema", {{"name", "schema"}, {"database", nullptr}});
+  inside.holes = {{"/database", {{TextPart::Kind::kResource, "app", "name"}}}};
+  auto old = app();
+  if (renamed) old.name = "app (replaced)";
+  auto taker = other_target ? app() : role("app");
+  if (other_target) taker.target = "other";
+  world.manage(world.add("PG::Database", "app", Json::parse(app().properties)), old);
+  world.manage(world.add("PG::Schema", "app.schema", {{"name", "schema"}, {"database", "app"}}, 1), inside);
+  const auto plan = [&](ApplyMode mode) { return make_plan({"shop", {taker, inside}}, mode, world); };
+  for (const auto mode : {ApplyMode::kPatch, ApplyMode::kPutBack}) {
+    CHECK(actions(plan(mode).plan) == Strings{"create app", "unchanged schema"});
+  }
+  CHECK(actions(plan(ApplyMode::kReconcile).plan).at(1) == "replace schema");
+}
+
 TEST_CASE("what lies in a thing that is made anew waits for that, though it does not name it") {
   Nested world;
   const auto result = make_plan({"shop", {app("LATIN1"), schema(""), table()}}, ApplyMode::kReconcile, world);
