@@ -411,7 +411,7 @@ Verdict Commands::evidence(const JobReply& reply, std::string_view ns, TimePoint
   if (!succeeded || (known && same)) {
     return known ? Verdict::kCommitted : Verdict::kSuperseded;
   }
-  if (known && !operation->creates) return Verdict::kCommitted;  // what it replaced has another id
+  if (known && !operation->creates) return Verdict::kCommitted;  // what it changed may have another id by now
   // The step ended without knowing, or a second object was made for one key: a look at the target tells what there is
   // now, and the inventory has it then.
   if (look_late_at(*operation, ns, now)) {

@@ -124,7 +124,6 @@ void Execution::begin(std::size_t index, TimePoint now) {
   operation.name = step.name;
   operation.target = step.target;
   operation.type = step.type;
-  operation.creates = step.action == StepAction::kCreate;
   auto& work = *running_.emplace(index, std::make_unique<Work>(step, operation)).first->second;
   work.deadline = now + kOperationDeadline;
   const bool noted_only =
@@ -208,7 +207,10 @@ void Execution::submit(Work& work, JobOperation operation, TimePoint now, std::s
     spec.recovered = std::exchange(work.recovered, false);
   }
   work.job = s_.dispatcher.submit(std::move(spec), now, s_.clock.wall());
-  if (change) work.op.job = work.job;
+  if (change) {
+    work.op.job = work.job;
+    work.op.creates = work.change() == Work::Change::kCreate;  // so does what replaces another
+  }
   jobs_[work.job] = work.op.step;
   work.due = TimePoint::max();
   if (change && MUSTER_MUTATION("intent-unwritten")) return;

@@ -342,6 +342,26 @@ TEST_CASE_METHOD(CommandsFixture, "a late success with another id than the one t
   CHECK(plan(stack({box("a")}))["nothing"] == true);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a late success of what replaces another is looked at like that of any create") {
+  start_discovered();
+  REQUIRE(apply(stack({box("a", {{"kind", "x"}})}))["state"] == "complete");
+  REQUIRE(apply(stack({box("a", {{"kind", "y"}})}))["state"] == "complete");
+  const auto job = worker().asked<CreateJob>().back();
+  const auto made = system.things["NS::Box"].front().id;
+  system.add("NS::Box", {.id = "twin"});
+  const auto tell = [&](const std::string& id) {
+    worker().send_late(job, MutationResult{MutationStatus::kSuccess, {}, id, {}, "{}", {}});
+    advance(Millis(2000));
+    finish_runs();
+  };
+  tell(made);
+  CHECK(worker().acks.back().verdict == Verdict::kCommitted);
+  CHECK(listed("NS::Box") == Strings{made});
+  tell("twin");
+  CHECK(worker().acks.back().verdict == Verdict::kSuperseded);
+  CHECK(listed("NS::Box") == Strings{made, "twin"});
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a result that comes on another namespace's subject is no evidence") {
   start_discovered();
   worker().on_go = [](const Job&) -> FakeWorker::Behaviour {
