@@ -540,21 +540,6 @@ TEST_CASE_METHOD(DispatcherFixture, "a change is ended by who was told to go on 
   }
 }
 
-TEST_CASE_METHOD(DispatcherFixture,
-                 "who has given a change up by the time that its claim is read is not told to go on") {
-  join("w1");
-  const auto job = dispatch(change()).job;
-  Effects effects;
-  for (const auto& body : std::vector<decltype(JobReply::body)>{
-           Accepted{}, JobResult(Error{Errc::kCancelled, "no `go` within the lease: nothing was done", {}, 0})}) {
-    dispatcher.on_reply({fleet, job.id, job.token, WorkerId("w1"), job.attempt, 0, body}, clock.now(), effects);
-  }
-  tick();
-  CHECK(effects.at_once.empty());
-  CHECK(told_to_go == 0);
-  CHECK(failure() == Errc::kCancelled);
-}
-
 TEST_CASE_METHOD(DispatcherFixture, "a change that is cancelled has ten seconds to say how it went") {
   join("w1");
   join("w2");
