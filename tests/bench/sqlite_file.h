@@ -23,11 +23,15 @@ class SqliteFile {
     must(
         sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr));
   }
-  ~SqliteFile() { sqlite3_close_v2(db_); }
+  ~SqliteFile() {
+    while (auto* statement = sqlite3_next_stmt(db_, nullptr)) sqlite3_finalize(statement);
+    sqlite3_close_v2(db_);
+  }
   SqliteFile(const SqliteFile&) = delete;
   SqliteFile& operator=(const SqliteFile&) = delete;
 
   void run(const char* sql) { must(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr)); }
+  /// The statement lives as long as the file.
   sqlite3_stmt* prepare(const char* sql) {
     sqlite3_stmt* made = nullptr;
     must(sqlite3_prepare_v3(db_, sql, -1, SQLITE_PREPARE_PERSISTENT, &made, nullptr));
