@@ -34,7 +34,7 @@ class MemoryJournal final : public Journal {
   }
 
   Result<void> begin(const Token& token) override {
-    if (disk_->full) return Error{.code = Errc::kLimit, .message = "no space left on device"};
+    if (disk_->full) return Error{.code = Errc::kLimit, .message = "/\xff/journal: no space left on device"};
     if (!disk_->files.emplace(token, MemoryDisk::File{this, {}}).second) {
       return Error{.code = Errc::kAlreadyExists, .message = "begun already"};
     }

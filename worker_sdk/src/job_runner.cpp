@@ -131,7 +131,7 @@ JobReply reply_of(const Job& job, const WorkerId& worker, const Outcome& outcome
 }
 
 Error refused(std::string why) {
-  Error error = throttled(std::move(why) + "; nothing was done", kRefusedFor);
+  Error error = throttled(presentable(why) + "; nothing was done", kRefusedFor);  // it may name a file
   shorten_message(error.message);
   return error;
 }
