@@ -24,7 +24,8 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxDrafts = 16;
 constexpr std::size_t kMaxDraftBytes = 512ULL << 20;  // of all drafts
 constexpr std::size_t kCommandsKept = 1000;
-constexpr Millis kDraftAge{15 * 60'000};  // a user may think for a while before saying yes
+constexpr std::uint64_t kCommandBytesKept = 256ULL << 20;  // of their plans
+constexpr Millis kDraftAge{15 * 60'000};                   // a user may think for a while before saying yes
 
 }  // namespace
 
@@ -56,9 +57,10 @@ void Commands::start(TimePoint now) {
       s_.events.emit({}, "command.finished", row.id.value, told.raw("stacks", Json(row.stacks).dump()).take());
       continue;
     }
+    const auto bytes = row.plan.size();
     row.plan.clear();
     if (row.state == "queued") {
-      queued_.push_back({std::move(row), std::move(*plan)});
+      queued_.push_back({std::move(row), std::move(*plan), bytes});
     } else {
       s_.log.info("command={} did not end: it goes on", row.id.value);
       begin({std::move(row), std::move(*plan)}, now);
@@ -260,9 +262,7 @@ Result<CommandId> Commands::apply(Draft& draft, IfBusy if_busy, TimePoint now) {
   if (if_busy == IfBusy::kRefuse && busy(stacks)) {
     return Error{Errc::kConflict, "a command of the stack is under way: `muster commands` shows it", {}, 0};
   }
-  if (queued_.size() >= kMaxQueued) {
-    return Error{Errc::kTooLarge, std::to_string(kMaxQueued) + " commands wait already", {}, 0};
-  }
+  if (auto refused = full()) return *refused;
   if (!(running_.empty() && queued_.empty()) && !renamed_in(draft, must(s_.store.targets())).empty()) {
     return Error{Errc::kConflict,
                  "targets get their new names while nothing is under way: `muster commands` shows what is",
@@ -331,7 +331,7 @@ void Commands::tick(TimePoint now, Effects& effects) {
     put_back_later(execution, now);
     if (execution.row().state == "complete") drop_targets(execution.plan().drop_targets);
     it = running_.erase(it);
-    must(s_.store.prune_commands(kCommandsKept));
+    must(s_.store.prune_commands(kCommandsKept, kCommandBytesKept));
     put_back_at_ = now;
     revert(now);
     if (!queued_.empty()) begin_queued(now);

@@ -124,7 +124,11 @@ class Commands {
   struct Queued {
     CommandRow row;
     CommandPlan plan;
+    std::size_t bytes = 0;  // of the plan's JSON
   };
+
+  /// Why no other command can wait.
+  [[nodiscard]] std::optional<Error> full() const;
 
   [[nodiscard]] bool busy(const std::vector<std::string>& stacks) const;
   void begin_queued(TimePoint now);
@@ -155,6 +159,7 @@ class Commands {
   InventoryView::Agreements agreements_;
   std::map<std::uint64_t, std::unique_ptr<Execution>> running_;  // by owner
   static constexpr std::size_t kMaxQueued = 256;
+  static constexpr std::size_t kMaxQueuedBytes = 64ULL << 20;  // of their plans; the last one may be larger
   std::deque<Queued> queued_;
   std::map<std::string, std::set<std::string>> to_put_back_;  // names, by stack
   TimePoint put_back_at_{};                                   // not before

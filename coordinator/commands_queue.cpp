@@ -76,11 +76,22 @@ CommandId Commands::enqueue(const char* kind, std::vector<std::string> stacks, C
   queued.row.stacks = std::move(stacks);
   queued.row.created_at = s_.clock.wall();
   queued.row.plan = plan.json();
+  queued.bytes = queued.row.plan.size();
   must(s_.store.put_command(queued.row));
   queued.row.plan.clear();
   queued.plan = std::move(plan);
   queued_.push_back(std::move(queued));
   return queued_.back().row.id;
+}
+
+std::optional<Error> Commands::full() const {
+  if (queued_.size() >= kMaxQueued) {
+    return Error{Errc::kTooLarge, std::to_string(kMaxQueued) + " commands wait already", {}, 0};
+  }
+  std::size_t bytes = 0;
+  for (const auto& queued : queued_) bytes += queued.bytes;
+  if (bytes < kMaxQueuedBytes) return std::nullopt;
+  return Error{Errc::kTooLarge, "commands with plans of " + std::to_string(bytes >> 20) + " MB wait already", {}, 0};
 }
 
 bool Commands::busy(const std::vector<std::string>& stacks) const {

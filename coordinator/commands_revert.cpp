@@ -125,7 +125,7 @@ bool Commands::plan_put_back(Draft& draft) {
 
 /// False: it cannot be planned yet.
 bool Commands::put_back(const std::string& stack, const std::set<std::string>& names) {
-  if (queued_.size() >= kMaxQueued) return false;
+  if (full()) return false;
   Declaration declaration;
   declaration.stack = stack;
   must(s_.store.of_stack(stack, {}, [&](const ManagedView& row) {

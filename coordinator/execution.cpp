@@ -327,6 +327,7 @@ void Execution::replace_used(TimePoint now) {
     auto& work = *running_.at(index);
     work.deadline = now + kOperationDeadline;
     if (!failed) {
+      if (!work.op.job.value.empty()) must(s_.store.put_create_of_replacement(work.op));
       work.begin_second_half();
       must(s_.store.put_operation(work.op));
       go_on(work, Phase::kReading, now, Millis{1});

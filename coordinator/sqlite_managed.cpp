@@ -148,9 +148,16 @@ Result<std::vector<CommandRow>> SqliteStore::unfinished_commands() {
   return commands_of(select(sql::select_unfinished_commands));
 }
 
-Result<void> SqliteStore::prune_commands(std::size_t keep) {
-  write(sql::prune_operations, keep);
-  write(sql::prune_commands, keep);
+Result<void> SqliteStore::prune_commands(std::size_t keep, std::uint64_t keep_bytes) {
+  std::vector<std::string> left;
+  auto rows = select(sql::select_commands_to_prune, keep, keep_bytes);
+  while (rows.next()) left.push_back(rows.string(0));
+  if (auto done = rows.result(); !done) return done;
+  for (const auto& command : left) {
+    write(sql::drop_operations, command);
+    write(sql::drop_creates_of_replacements, command);
+    write(sql::drop_command, command);
+  }
   return status();
 }
 
@@ -191,6 +198,12 @@ Result<void> SqliteStore::set_unsettled(std::string_view place, std::string_view
 
 Result<std::optional<OperationRow>> SqliteStore::operation_of(const JobId& job) {
   return first_of(operations_of(select(sql::select_operation_of, job.value)));
+}
+
+Result<void> SqliteStore::put_create_of_replacement(const OperationRow& operation) {
+  write(sql::put_create_of_replacement, operation.job.value, operation.command.value, operation.step,
+        operation.native_id);
+  return status();
 }
 
 }  // namespace muster

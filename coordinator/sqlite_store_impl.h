@@ -100,10 +100,11 @@ class SqliteStore final : public Store {
   Result<JsonText> plan_of(const CommandId& id) override;
   Result<std::vector<CommandRow>> commands(const CommandId& before, std::size_t limit) override;
   Result<std::vector<CommandRow>> unfinished_commands() override;
-  Result<void> prune_commands(std::size_t keep) override;
+  Result<void> prune_commands(std::size_t keep, std::uint64_t keep_bytes) override;
   Result<void> put_operation(const OperationRow& operation) override;
   Result<std::vector<OperationRow>> operations(const CommandId& command, std::size_t first, std::size_t limit) override;
   Result<std::optional<OperationRow>> operation_of(const JobId& job) override;
+  Result<void> put_create_of_replacement(const OperationRow& operation) override;
   Result<void> rename_target(std::string_view was, std::string_view is) override;
   Result<std::string> unsettled(std::string_view place) override;
   Result<void> set_unsettled(std::string_view place, std::string_view key) override;

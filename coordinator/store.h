@@ -307,7 +307,8 @@ class Store {
   /// Newest first, without plans; `before` empty for the first page.
   virtual Result<std::vector<CommandRow>> commands(const CommandId& before, std::size_t limit) = 0;
   virtual Result<std::vector<CommandRow>> unfinished_commands() = 0;  // oldest first
-  virtual Result<void> prune_commands(std::size_t keep) = 0;
+  /// But for those that have not ended, the newest stay: so many, and with so many bytes of plans.
+  virtual Result<void> prune_commands(std::size_t keep, std::uint64_t keep_bytes) = 0;
   virtual Result<void> put_operation(const OperationRow& operation) = 0;
   /// By step, from one on.
   virtual Result<std::vector<OperationRow>> operations(const CommandId& command, std::size_t first,
@@ -315,7 +316,10 @@ class Store {
   Result<std::vector<OperationRow>> operations(const CommandId& command) {
     return operations(command, 0, std::numeric_limits<std::int64_t>::max());
   }
+  /// The operation whose job this is or, of a replacement, was when it made the new object: then as one that is done.
   virtual Result<std::optional<OperationRow>> operation_of(const JobId& job) = 0;
+  /// Keeps what operation_of() says of the job of a replacement that has made the new object, and goes on to delete.
+  virtual Result<void> put_create_of_replacement(const OperationRow& operation) = 0;
   /// Key of a create of what `place` names that ended without knowing whether it was applied; empty: there is none.
   virtual Result<std::string> unsettled(std::string_view place) = 0;
   virtual Result<void> set_unsettled(std::string_view place, std::string_view key) = 0;  // empty: it is settled

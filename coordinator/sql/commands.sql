@@ -1,11 +1,11 @@
 -- Statements on commands and their operations.
 
 -- name: put_command
-INSERT INTO commands (id, kind, state, cancel, stacks, plan, created_at, started_at, finished_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+INSERT INTO commands (id, kind, state, cancel, stacks, plan, created_at, started_at, finished_at, bytes)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, length(CAST(?6 AS BLOB)))
 ON CONFLICT (id) DO UPDATE
 SET state = excluded.state, cancel = excluded.cancel, plan = excluded.plan, started_at = excluded.started_at,
-    finished_at = excluded.finished_at;
+    finished_at = excluded.finished_at, bytes = excluded.bytes;
 
 -- All but the plan.
 -- name: set_command
@@ -29,16 +29,21 @@ WHERE id < CASE ?1 WHEN '' THEN '~' ELSE ?1 END ORDER BY id DESC LIMIT ?2;
 SELECT id, kind, state, cancel, stacks, plan, created_at, started_at, finished_at FROM commands
 WHERE state IN ('queued', 'running') ORDER BY id;
 
--- `?1` how many are kept
--- name: prune_operations
-DELETE FROM operations WHERE command IN (
-  SELECT id FROM commands WHERE id < (SELECT id FROM commands ORDER BY id DESC LIMIT 1 OFFSET ?1 - 1)
-  AND state NOT IN ('queued', 'running'));
+-- Those that are kept no more: `?1` how many are, `?2` with how many bytes of plans. The newest always is.
+-- name: select_commands_to_prune
+SELECT id FROM (SELECT id, row_number() OVER newest AS place, sum(bytes) OVER newest AS taken
+                FROM commands INDEXED BY commands_bytes WINDOW newest AS (ORDER BY id DESC))
+WHERE (place > ?1 OR (place > 1 AND taken > ?2))
+AND id NOT IN (SELECT id FROM commands WHERE state IN ('queued', 'running'));
 
--- `?1` how many are kept
--- name: prune_commands
-DELETE FROM commands WHERE id < (SELECT id FROM commands ORDER BY id DESC LIMIT 1 OFFSET ?1 - 1)
-AND state NOT IN ('queued', 'running');
+-- name: drop_command
+DELETE FROM commands WHERE id = ?1;
+
+-- name: drop_operations
+DELETE FROM operations WHERE command = ?1;
+
+-- name: drop_creates_of_replacements
+DELETE FROM creates_of_replacements WHERE command = ?1;
 
 -- name: put_operation
 INSERT INTO operations (command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message, name,
@@ -58,7 +63,14 @@ FROM operations WHERE command = ?1 AND step >= ?2 ORDER BY step LIMIT ?3;
 -- name: select_operation_of
 SELECT command, step, state, phase, job, epoch, uncertain, request_id, native_id, code, message, name, target, type,
        creates
-FROM operations WHERE job = ?1 AND job <> '';
+FROM operations WHERE job = ?1 AND job <> ''
+UNION ALL
+SELECT operations.command, operations.step, 'done', phase, made.job, epoch, 0, '', made.native_id, '', '', name, target,
+       type, 1
+FROM creates_of_replacements AS made JOIN operations USING (command, step) WHERE made.job = ?1;
+
+-- name: put_create_of_replacement
+INSERT OR REPLACE INTO creates_of_replacements (job, command, step, native_id) VALUES (?1, ?2, ?3, ?4);
 
 -- name: put_unsettled
 INSERT INTO unsettled (place, key) VALUES (?1, ?2) ON CONFLICT (place) DO UPDATE SET key = excluded.key;

@@ -93,7 +93,9 @@ class FailingStore final : public Store {
     return store_->commands(before, limit);
   }
   Result<std::vector<CommandRow>> unfinished_commands() override { return store_->unfinished_commands(); }
-  Result<void> prune_commands(std::size_t keep) override { return write(store_->prune_commands(keep)); }
+  Result<void> prune_commands(std::size_t keep, std::uint64_t keep_bytes) override {
+    return write(store_->prune_commands(keep, keep_bytes));
+  }
   Result<void> put_operation(const OperationRow& operation) override { return write(store_->put_operation(operation)); }
   using Store::operations;
   Result<std::vector<OperationRow>> operations(const CommandId& command, std::size_t first,
@@ -106,6 +108,9 @@ class FailingStore final : public Store {
   }
   Result<void> rename_target(std::string_view was, std::string_view is) override {
     return write(store_->rename_target(was, is));
+  }
+  Result<void> put_create_of_replacement(const OperationRow& operation) override {
+    return write(store_->put_create_of_replacement(operation));
   }
   Result<std::optional<OperationRow>> operation_of(const JobId& job) override {
     on_operation_of();

@@ -72,6 +72,29 @@ TEST_CASE_METHOD(DraftsWorld, "drafts together hold 512 MiB, and one that goes m
   CHECK(declare(512));
 }
 
+TEST_CASE_METHOD(DraftsWorld, "commands wait with plans of 64 MiB together, and no more") {
+  DeclaredResource box;
+  box.name = "a", box.type = "NS::Box", box.target = "t";
+  box.properties = R"({"note":")" + std::string(16U << 20U, 'x') + R"("})";
+  const auto apply = [&](Commands& to) {
+    auto& draft = *to.declare({}, {{"shop", {box}}}, {}, 1, clock.now()).value();
+    draft.plan.steps = {{.action = StepAction::kCreate, .stack = "shop", .name = "a", .type = box.type, .declared = 0}};
+    draft.stack_of = {0};
+    draft.planned_at = store->state();
+    return to.apply(draft, Commands::IfBusy::kWait, clock.now());
+  };
+  for (int i = 0; i < 4; ++i) REQUIRE(apply(commands));
+  const auto refused = apply(commands);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::kTooLarge);
+  CHECK(refused.error().message == "commands with plans of 64 MB wait already");
+
+  Commands after_a_restart{
+      {config, *store, registry, dispatcher, events, writes, drift, queries, clock, log}, discovery, random, left_out};
+  after_a_restart.start(clock.now());
+  CHECK_FALSE(apply(after_a_restart));
+}
+
 TEST_CASE_METHOD(DraftsWorld, "events that nobody takes are kept in memory up to 16 MiB, and read from then on") {
   const auto data = '"' + std::string(50'000, 'x') + '"';
   for (int i = 0; i < 330; ++i) events.emit("NS", "something", "x", data);

@@ -344,8 +344,12 @@ TEST_CASE_METHOD(CommandsFixture, "a late success with another id than the one t
 
 TEST_CASE_METHOD(CommandsFixture, "a late success of what replaces another is looked at like that of any create") {
   start_discovered();
-  REQUIRE(apply(stack({box("a", {{"kind", "x"}})}))["state"] == "complete");
-  REQUIRE(apply(stack({box("a", {{"kind", "y"}})}))["state"] == "complete");
+  auto declared = box("a", {{"kind", "x"}});
+  if (GENERATE(false, true)) declared["replace"] = "create-first";
+  REQUIRE(apply(stack({declared}))["state"] == "complete");
+  declared["properties"]["kind"] = "y";
+  if (declared.contains("replace")) declared["properties"]["name"] = "ay";  // both are there for a while
+  REQUIRE(apply(stack({declared}))["state"] == "complete");
   const auto job = worker().asked<CreateJob>().back();
   const auto made = system.things["NS::Box"].front().id;
   system.add("NS::Box", {.id = "twin"});

@@ -242,20 +242,24 @@ TEST_CASE_METHOD(StoreFixture, "a command and its operations come back as they w
 }
 
 TEST_CASE_METHOD(StoreFixture, "old commands go with their operations, and none that has not ended") {
+  const bool many = GENERATE(true, false);  // or large
   for (const auto* id : {"1", "2", "3", "4"}) {
     CommandRow command;
     command.id = CommandId(id);
     command.kind = "apply";
     command.state = command.id.value == "1" ? "running" : "complete";
-    command.plan = "{}";
+    command.plan = many ? "{}" : std::string(1000, ' ');
     store().put_command(command).value();
     OperationRow operation;
     operation.command = command.id;
     operation.state = "done";
     operation.job = JobId("job-" + command.id.value);
     store().put_operation(operation).value();
+    operation.job = JobId("create-" + command.id.value);
+    operation.native_id = "made";
+    store().put_create_of_replacement(operation).value();
   }
-  store().prune_commands(2).value();
+  store().prune_commands(many ? 2 : 100, many ? 100 : 2999).value();
   std::vector<std::string> left;
   for (const auto& command : store().commands({}, 10).value()) left.push_back(command.id.value);
   CHECK(left == std::vector<std::string>{"4", "3", "1"});
@@ -263,6 +267,12 @@ TEST_CASE_METHOD(StoreFixture, "old commands go with their operations, and none 
   CHECK(store().operations(CommandId("2")).value().empty());
   CHECK_FALSE(store().operation_of(JobId("job-2")).value());
   CHECK(store().operation_of(JobId("job-3")).value());
+  CHECK_FALSE(store().operation_of(JobId("create-2")).value());
+  const auto made = store().operation_of(JobId("create-3")).value();
+  REQUIRE(made);
+  CHECK(made->state == "done");
+  CHECK(made->native_id == "made");
+  CHECK(made->creates);
 }
 
 TEST_CASE_METHOD(StoreFixture, "manifests come oldest first; one that is known is not written again") {

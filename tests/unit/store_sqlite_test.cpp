@@ -18,7 +18,7 @@ using namespace muster;
 
 namespace {
 
-constexpr std::int64_t kVersion = 6;  // of the newest migration
+constexpr std::int64_t kVersion = 8;  // of the newest migration
 
 class SqliteFixture {
  public:
@@ -189,11 +189,11 @@ TEST_CASE_METHOD(SqliteFixture, "a store of the first version is brought up to d
     put(*store, scan, "kept");
     store->commit().value();
   }
-  for (const char* undo :
-       {"DROP TABLE commands", "DROP TABLE operations", "DROP TABLE unsettled", "DROP INDEX resources_stack",
-        "ALTER TABLE resources DROP COLUMN name", "ALTER TABLE resources DROP COLUMN declared",
-        "ALTER TABLE resources DROP COLUMN created", "ALTER TABLE targets DROP COLUMN applied", "DROP TABLE filtered",
-        "DROP TABLE clock_steps", "ALTER TABLE history DROP COLUMN was"}) {
+  for (const char* undo : {"DROP TABLE commands", "DROP TABLE operations", "DROP TABLE creates_of_replacements",
+                           "DROP TABLE unsettled", "DROP INDEX resources_stack",
+                           "ALTER TABLE resources DROP COLUMN name", "ALTER TABLE resources DROP COLUMN declared",
+                           "ALTER TABLE resources DROP COLUMN created", "ALTER TABLE targets DROP COLUMN applied",
+                           "DROP TABLE filtered", "DROP TABLE clock_steps", "ALTER TABLE history DROP COLUMN was"}) {
     outside(undo);
   }
   outside("ALTER TABLE scans DROP COLUMN runs");
@@ -234,6 +234,10 @@ TEST_CASE_METHOD(SqliteFixture, "operations of a former version learn of their s
   for (const auto* column : {"name", "target", "type", "creates"}) {
     outside(std::string("ALTER TABLE operations DROP COLUMN ") + column);
   }
+  for (const auto* undo :
+       {"DROP TABLE creates_of_replacements", "DROP INDEX commands_bytes", "ALTER TABLE commands DROP COLUMN bytes"}) {
+    outside(undo);
+  }
   outside("PRAGMA user_version = 5");
   auto store = std::move(open().value());
   const auto told = [&](const std::string& job) {
@@ -245,6 +249,7 @@ TEST_CASE_METHOD(SqliteFixture, "operations of a former version learn of their s
   CHECK(told("01A1") == std::tuple("b", "u", "A::C", false));
   CHECK(told("01A2") == std::tuple("", "", "", false));  // it has no such step
   CHECK(told("01B0") == std::tuple("", "", "", false));
+  CHECK(outside("SELECT bytes FROM commands WHERE id = '01B'") == 7);
 }
 
 TEST_CASE_METHOD(SqliteFixture, "an empty file becomes a store") {

@@ -1,0 +1,5 @@
+-- Plans may have many megabytes: how many ended commands are kept is a matter of that, too.
+ALTER TABLE commands ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;  -- of the plan
+UPDATE commands SET bytes = length(CAST(plan AS BLOB));
+
+CREATE INDEX commands_bytes ON commands (id, bytes);
