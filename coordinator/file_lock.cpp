@@ -29,13 +29,15 @@ Result<FileLock> FileLock::acquire(const std::string& path) {
   if (lock.descriptor_ < 0) return unavailable(path + ": " + std::strerror(errno));
   if (::flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return unavailable(path + ": " + std::strerror(errno));
-    return Error{.code = Errc::kConflict, .message = path + " is held by process " + owner(lock.descriptor_)};
+    const auto pid = owner(lock.descriptor_);
+    return Error{.code = Errc::kConflict,
+                 .message = path + " is held by " + (pid.empty() ? "another process" : "process " + pid)};
   }
+  // The lock is what counts: on a full disk it is held without a pid.
   const auto pid = std::to_string(::getpid()) + "\n";
-  const auto size = static_cast<ssize_t>(pid.size());
-  if (::ftruncate(lock.descriptor_, 0) != 0 || ::pwrite(lock.descriptor_, pid.data(), pid.size(), 0) != size) {
-    return unavailable(path + ": " + std::strerror(errno));
-  }
+  const auto written = ::pwrite(lock.descriptor_, pid.data(), pid.size(), 0);
+  const auto size = written == static_cast<ssize_t>(pid.size()) ? written : 0;
+  if (::ftruncate(lock.descriptor_, size) != 0) return unavailable(path + ": " + std::strerror(errno));
   return lock;
 }
 

@@ -7,9 +7,9 @@
 
 namespace muster {
 
-/// Ownership of something on disk by one process: an exclusive lock on a file that holds the owner's pid. The kernel
-/// lets go of it when the object or the process ends; the file stays. Programs that the process starts don't inherit
-/// it.
+/// Ownership of something on disk by one process: an exclusive lock on a file that holds the owner's pid, where the
+/// disk has room for it. The kernel lets go of it when the object or the process ends; the file stays. Programs that
+/// the process starts don't inherit it.
 class FileLock {
  public:
   /// errors   kConflict: held by another owner (message names its pid); kStoreUnavailable: the file cannot be made

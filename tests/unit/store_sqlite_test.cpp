@@ -138,6 +138,19 @@ TEST_CASE_METHOD(SqliteFixture, "a file has one owner at a time") {
   CHECK(open());
 }
 
+TEST_CASE_METHOD(SqliteFixture, "a file is owned also where there is no room to say by whom") {
+  std::filesystem::create_directories(std::filesystem::path(path()).parent_path());
+  const int status = in_child([&] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit nothing{0, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &nothing);
+    const auto lock = FileLock::acquire(path() + ".lock");
+    const auto second = FileLock::acquire(path() + ".lock");
+    return lock && !second && second.error().message == path() + ".lock is held by another process";
+  });
+  CHECK(WIFSIGNALED(status));  // as it does when all is right
+}
+
 TEST_CASE_METHOD(SqliteFixture, "a file of another kind is refused and left alone") {
   std::filesystem::create_directories(std::filesystem::path(path()).parent_path());
   SECTION("a database of somebody else") {
