@@ -11,6 +11,7 @@
 #include <iostream>
 
 #include "coordinator/cli/command_line.h"
+#include "worker_sdk/bus/stderr_log.h"
 
 namespace muster::cli {
 namespace {
@@ -82,6 +83,7 @@ int perform(CommandLine& line, CoordinatorMain coordinator) {
 }  // namespace
 
 int run(int argc, char** argv, CoordinatorMain coordinator) {
+  hold_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away (`| head`) is a failed write
   int status = 1;
   try {

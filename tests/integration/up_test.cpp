@@ -70,11 +70,15 @@ class Place {
     return std::move(*child);
   }
 
+  /// `muster` with arguments, for a shell.
+  [[nodiscard]] std::string muster_line(const std::string& arguments) const {
+    return "MUSTER_DATA_DIR='" + data().string() + "' '" + std::getenv("MUSTER_BIN_DIR") + "/muster' " + arguments;
+  }
+
   /// Runs `muster` with arguments for a shell, to its end.
   [[nodiscard]] Answer muster(const std::string& arguments) const {
-    const std::string command = "MUSTER_DATA_DIR='" + data().string() + "' '" + std::getenv("MUSTER_BIN_DIR") +
-                                "/muster' " + arguments + " >" + (scratch_.path / "out").string() + " 2>" +
-                                (scratch_.path / "err").string();
+    const std::string command =
+        muster_line(arguments) + " >" + (scratch_.path / "out").string() + " 2>" + (scratch_.path / "err").string();
     Answer answer;
     answer.status = WEXITSTATUS(std::system(command.c_str()));
     answer.out = text_of(scratch_.path / "out");
@@ -172,6 +176,21 @@ TEST_CASE("up --once tells an inventory that is not complete") {
   CHECK(answer.status == 1);
   CHECK(answer.out.empty());
   CHECK(answer.err.find("problem: tree ") != std::string::npos);
+}
+
+TEST_CASE("nothing that is said without standard streams goes into a file of the fleet") {
+  const Place place;
+  const auto command = place.muster_line("up --once -c '" + place.config().string() + "' <&- >&- 2>&-");
+  CHECK(WEXITSTATUS(std::system(command.c_str())) == 1);  // its answer cannot be written
+  std::size_t locks = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(place.data())) {
+    if (!entry.path().filename().string().ends_with("lock")) continue;
+    const auto held_by = text_of(entry.path());
+    INFO(entry.path() << ": " << held_by);
+    CHECK(held_by.find_first_not_of("0123456789\n") == std::string::npos);
+    ++locks;
+  }
+  CHECK(locks >= 2);
 }
 
 TEST_CASE("up refuses what it cannot run before it starts anything") {

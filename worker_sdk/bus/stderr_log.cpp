@@ -1,5 +1,8 @@
 #include "worker_sdk/bus/stderr_log.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -42,6 +45,13 @@ std::shared_ptr<spdlog::logger> stderr_log(const std::string& name, spdlog::leve
   log->set_level(level);
   log->flush_on(level);
   return log;
+}
+
+void hold_standard_streams() {
+  int opened = -1;
+  do opened = open("/dev/null", O_RDONLY);
+  while (opened >= 0 && opened <= STDERR_FILENO);
+  if (opened >= 0) close(opened);
 }
 
 }  // namespace muster

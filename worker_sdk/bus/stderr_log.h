@@ -12,4 +12,9 @@ namespace muster {
 /// others say must not look like an entry of its own.
 std::shared_ptr<spdlog::logger> stderr_log(const std::string& name, spdlog::level::level_enum level, bool plain);
 
+/// Has standard input, output and error be there, at the begin of a process. Where one of them is closed, what is
+/// opened next, a lock, a store or the bus, would get its number, and all that is said. Nothing can be read or written
+/// there.
+void hold_standard_streams();
+
 }  // namespace muster

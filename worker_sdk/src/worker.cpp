@@ -155,6 +155,7 @@ int serve(const Plugin& plugin, const WorkerOptions& options, const std::shared_
 }  // namespace
 
 int Worker::run(int argc, char** argv) {
+  hold_standard_streams();
   try {
     const auto parsed = parse_command_line(argc, argv, *this);
     if (const int* status = std::get_if<int>(&parsed)) return *status;
