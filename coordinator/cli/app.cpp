@@ -85,6 +85,7 @@ int perform(CommandLine& line, CoordinatorMain coordinator) {
 int run(int argc, char** argv, CoordinatorMain coordinator) {
   hold_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away (`| head`) is a failed write
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that would be larger than a process may write
   int status = 1;
   try {
     CommandLine line;

@@ -95,6 +95,7 @@ Error describe(const Failure& failure, const Command& command) {
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     std::signal(SIGPIPE, SIG_DFL);
+    std::signal(SIGXFSZ, SIG_DFL);
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
@@ -123,6 +124,7 @@ Error replace_process(Command command) {
   const std::vector<char*> argv = pointers(command.argv);
   const std::vector<char*> env = pointers(settings);
   std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_DFL);
   execute(command.executable, const_cast<char**>(argv.data()), const_cast<char**>(env.data()));
   return describe({Failure::Step::kProgram, errno}, command);
 }

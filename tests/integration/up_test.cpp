@@ -193,6 +193,17 @@ TEST_CASE("nothing that is said without standard streams goes into a file of the
   CHECK(locks >= 2);
 }
 
+TEST_CASE("a file that would be larger than a process may write is a failed write") {
+  const Place place;
+  const auto limited = [&](const std::string& line) {
+    const auto redirected = " >'" + place.path("large").string() + "' 2>'" + place.path("said").string() + "'";
+    return WEXITSTATUS(std::system(("ulimit -f 1; " + line + redirected + "; exit $?").c_str()));
+  };
+  CHECK(limited(place.muster_line("completion bash")) == 1);
+  CHECK(text_of(place.path("said")) == "muster: the answer cannot be written\n");
+  CHECK(limited("'" + std::string(std::getenv("MUSTER_BIN_DIR")) + "/muster-plugin-fake' --manifest") < 128);
+}
+
 TEST_CASE("up refuses what it cannot run before it starts anything") {
   const Place place;
   CHECK(place.muster("up -c /nowhere.yaml").status == 2);

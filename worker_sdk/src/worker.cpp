@@ -156,6 +156,8 @@ int serve(const Plugin& plugin, const WorkerOptions& options, const std::shared_
 
 int Worker::run(int argc, char** argv) {
   hold_standard_streams();
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit of the process fails that job, not the worker
   try {
     const auto parsed = parse_command_line(argc, argv, *this);
     if (const int* status = std::get_if<int>(&parsed)) return *status;
@@ -165,7 +167,6 @@ int Worker::run(int argc, char** argv) {
     if (sodium_init() < 0) throw std::runtime_error("libsodium cannot be initialised");
     dup2(STDERR_FILENO, STDOUT_FILENO);  // whatever plugin code prints goes where the log goes
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
-    std::signal(SIGPIPE, SIG_IGN);
     end_with_supervisor();
     const char* no_color = std::getenv("NO_COLOR");
     const bool plain = no_color != nullptr && *no_color != '\0';
