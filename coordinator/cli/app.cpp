@@ -43,13 +43,21 @@ Screen make_screen(const CommonFlags& common, const Environment& env) {
 
 /// What is wrong with the arguments, on one line.
 std::string usage_mistake(const CommandLine& line, const CLI::ParseError& error) {
-  const auto verbs = line.app.get_subcommands();
-  if (!verbs.empty()) return std::string(error.what()) + " (see muster " + verbs.front()->get_name() + " --help)";
-  for (const std::string& word : line.app.remaining()) {
-    if (word.front() != '-') return "unknown verb " + word + " (see muster --help)";
+  const CLI::App* verb = &line.app;
+  std::string name = "muster";
+  while (!verb->get_subcommands().empty()) {
+    verb = verb->get_subcommands().front();
+    name += " " + verb->get_name();
   }
-  const auto words = line.app.remaining();
-  return (words.empty() ? "a verb is needed" : "unknown option " + words.front()) + " (see muster --help)";
+  const std::string see = " (see " + name + " --help)";
+  const bool is_group = verb->get_require_subcommand_min() > 0;
+  if (!is_group || (verb != &line.app && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ValidationError)))
+    return error.what() + see;
+  const auto words = line.app.remaining(true);
+  for (const std::string& word : words) {
+    if (word.front() != '-') return "unknown verb " + word + see;
+  }
+  return (words.empty() ? "a verb is needed" : "unknown option " + words.front()) + see;
 }
 
 int bad_usage(const CommandLine& line, const CLI::ParseError& error) {

@@ -154,6 +154,22 @@ bool runs(pid_t id) {
 
 }  // namespace
 
+TEST_CASE("bad usage says of which verb the help is") {
+  const Place place;
+  const auto told = [&](const std::string& arguments) {
+    const Answer answer = place.muster(arguments);
+    CHECK(answer.status == 2);
+    return answer.err;
+  };
+  CHECK(told("fly") == "muster: unknown verb fly (see muster --help)\n");
+  CHECK(told("plugin fly") == "muster: unknown verb fly (see muster plugin --help)\n");
+  CHECK(told("plugin") == "muster: a verb is needed (see muster plugin --help)\n");
+  CHECK(told("--fly") == "muster: unknown option --fly (see muster --help)\n");
+  CHECK(told("plugin --fly") == "muster: unknown option --fly (see muster plugin --help)\n");
+  CHECK(told("plugin list") == "muster: --folder is required (see muster plugin list --help)\n");
+  CHECK(told("plugin -o xml list --folder x").find(" (see muster plugin list --help)\n") != std::string::npos);
+}
+
 TEST_CASE("up --once takes one inventory and stops") {
   const Place place;
   const Answer first = place.muster("up --once -q -c '" + place.config().string() + "'");
