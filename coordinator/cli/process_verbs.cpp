@@ -86,6 +86,7 @@ int run_worker(Session& session, WorkerOptions options) {
   if (options.require_checksums && options.folder.empty()) {
     return refuse(session, "--require-checksums is about a --folder", 2);
   }
+  if (options.max != 0 && options.max < options.count) return refuse(session, "--max is less than --count", 2);
   ConfigResult settings = settle(session.common.flags, session.env);
   if (!settings.mistakes.empty()) return report(session.screen, settings.mistakes);
   if (auto found = find_fleet(settings.config, session.common.flags, session.env); !found)

@@ -223,6 +223,7 @@ TEST_CASE("a file that would be larger than a process may write is a failed writ
 TEST_CASE("up refuses what it cannot run before it starts anything") {
   const Place place;
   CHECK(place.muster("up -c /nowhere.yaml").status == 2);
+  CHECK(place.muster("worker fs --count 3 --max 2").status == 2);
   std::ofstream(place.config()) << "workers: [{plugin: no-such}]\n";
   const Answer answer = place.muster("up -c '" + place.config().string() + "'");
   CHECK(answer.status == 2);
