@@ -20,6 +20,7 @@ namespace muster {
 namespace {
 
 constexpr std::size_t kMaxDepth = 500;
+constexpr std::size_t kMaxRepeated = 1'000'000;  // values that aliases repeat, and one more for each byte of the text
 
 /// Places as the library counts them, in characters, to places in bytes. They come in the order of the text, mostly.
 class Places {
@@ -98,7 +99,7 @@ std::string text_of(const unsigned char* text) {
 /// can stand for billions.
 class TreeBuilder {
  public:
-  explicit TreeBuilder(std::string_view text) : places_(text), events_(text) {}
+  explicit TreeBuilder(std::string_view text) : places_(text), events_(text), may_repeat_(kMaxRepeated + text.size()) {}
 
   std::variant<YamlNode, YamlError> build() {
     for (;;) {
@@ -184,7 +185,10 @@ class TreeBuilder {
     const auto it = anchors_.find(text_of(event.data.alias.anchor));
     if (it == anchors_.end()) return fail(event.start_mark, "the referenced anchor is not defined");
     if (it->second.nodes == 0) return fail(event.start_mark, "an alias inside of what it names");
-    count(it->second.nodes - 1, event.start_mark);
+    const auto nodes = it->second.nodes;
+    if (nodes > may_repeat_) return fail(event.start_mark, "aliases repeat too many values for so short a text");
+    may_repeat_ -= nodes;
+    count(nodes - 1, event.start_mark);
     if (error_) return;
     YamlNode copy = it->second.node;
     std::tie(copy.line, copy.column) = places_(event.start_mark);
@@ -248,6 +252,7 @@ class TreeBuilder {
   std::vector<Open> open_;
   std::map<std::string, Anchored> anchors_;
   std::size_t nodes_ = 0;
+  std::size_t may_repeat_;
   int documents_ = 0;
 };
 
