@@ -22,6 +22,9 @@ constexpr std::size_t kReadBatch = 256;
 constexpr Millis kPatience{60'000};  // with a plan of a hundred thousand resources
 constexpr Millis kAskAgain{2'000};   // without an answer; twice as long each time
 constexpr Millis kReconnecting{100};
+/// Verbs that are carried out even when nobody waits for their answer any more.
+constexpr std::array<std::string_view, 6> kLasting{"apply",  "cancel",         "discover",
+                                                   "forget", "targets-accept", "workers-drain"};
 constexpr std::array<std::string_view, 6> kChanging{"apply",    "cancel", "declare",
                                                     "discover", "forget", "plan"};  // verbs that are asked once
 
@@ -127,6 +130,8 @@ Result<std::string> NatsClient::ask_text(std::string_view verb, std::string requ
   const auto deadline = steady_clock::now() + patience;
   // A server that goes takes questions and answers with it: what changes nothing is asked again.
   const bool repeats = std::find(kChanging.begin(), kChanging.end(), verb) == kChanging.end();
+  const bool lasts = std::find(kLasting.begin(), kLasting.end(), verb) != kLasting.end();
+  const std::string perhaps = lasts ? ", and it may be done all the same" : "";
   auto silence = kAskAgain;
   auto next = steady_clock::now() + (asked ? silence : Millis(0));
   while (true) {
@@ -158,7 +163,7 @@ Result<std::string> NatsClient::ask_text(std::string_view verb, std::string requ
   const std::string trouble = bus_->status().last_error;
   return Error{Errc::kNoResponders,
                "no answer from " + url_ + " (prefix " + prefix_ + ") within " + std::to_string(patience.count()) +
-                   " ms" + (trouble.empty() ? "; wait longer with --timeout" : "; last error: " + trouble)};
+                   " ms" + perhaps + (trouble.empty() ? "; wait longer with --timeout" : "; last error: " + trouble)};
 }
 
 bool NatsClient::is_refused(std::string_view subject) const {

@@ -138,6 +138,7 @@ TEST_CASE("what changes something is asked once") {
   const auto answer = client_of(server, 3s)->ask(verb, cli::Json::object());
   REQUIRE_FALSE(answer);
   CHECK(answer.error().code == Errc::kNoResponders);
+  CHECK_THAT(answer.error().message, Catch::Contains(", and it may be done all the same;"));
   CHECK(coordinator.questions() == 1);
 }
 
