@@ -321,6 +321,8 @@ Result<std::optional<Json>> await_command(Client& client, Screen& screen, const 
     if (command) {
       last_answer = steady_clock::now();
       progress.show(progress_line(*command));
+    } else if (interrupted()) {
+      break;
     } else if (!may_pass(command.error()) || steady_clock::now() - last_answer > kAwayAtMost) {
       return command.error();
     } else {
@@ -459,10 +461,14 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
   if (!options.yes && changes) {
     if (const auto status = declined(screen, ask, destroys ? "Destroy this?" : "Do this?")) return *status;
   }
+  Progress progress(screen);
+  progress.show("waiting for the coordinator to begin");
   const auto started =
       client.ask("apply", {{"draft", field(*plan, "draft")}, {"if_busy", options.refuse_busy ? "refuse" : "wait"}});
+  progress.clear();
   if (!started) {  // a coordinator that has gone may have begun it before
-    if (exit_status(started.error()) == 3) note(screen, "`muster commands` shows whether it was begun all the same");
+    if (exit_status(started.error()) == 3 || started.error().code == Errc::kCancelled)
+      note(screen, "`muster commands` shows whether it was begun all the same");
     return report(screen, started.error());
   }
   const auto id = field(Json::parse(*started), "command");

@@ -22,6 +22,7 @@ constexpr std::size_t kReadBatch = 256;
 constexpr Millis kPatience{60'000};  // with a plan of a hundred thousand resources
 constexpr Millis kAskAgain{2'000};   // without an answer; twice as long each time
 constexpr Millis kReconnecting{100};
+constexpr Millis kGlance{100};  // at whether anybody wants the answer still
 /// Verbs that are carried out even when nobody waits for their answer any more.
 constexpr std::array<std::string_view, 6> kLasting{"apply",  "cancel",         "discover",
                                                    "forget", "targets-accept", "workers-drain"};
@@ -120,6 +121,7 @@ void NatsClient::ask_ahead(std::string_view verb, const Json& request) {
 }
 
 Result<std::string> NatsClient::ask_text(std::string_view verb, std::string request) {
+  if (unwanted_ && unwanted_()) return Error{Errc::kCancelled, "stopped before it was asked for", {}, 0};
   auto message = question(verb, std::move(request));
   const auto ahead = std::exchange(ahead_, std::nullopt);
   const bool asked = ahead && ahead->subject == message.subject && ahead->data == message.data;
@@ -157,8 +159,10 @@ Result<std::string> NatsClient::ask_text(std::string_view verb, std::string requ
                    {},
                    0};
     }
-    if (steady_clock::now() >= deadline) break;
-    bus_->wait(std::min(next, deadline));
+    const auto now = steady_clock::now();
+    if (now >= deadline) break;
+    if (unwanted_ && unwanted_()) return Error{Errc::kCancelled, "stopped waiting for the answer" + perhaps, {}, 0};
+    bus_->wait(std::min({next, deadline, now + kGlance}));
   }
   const std::string trouble = bus_->status().last_error;
   return Error{Errc::kNoResponders,

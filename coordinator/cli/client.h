@@ -24,7 +24,8 @@ class Client {
 
   /// Asks a coordinator and waits for the answer: the text of a JSON object.
   /// `request`   an object; the API version is added
-  /// errors      kNoResponders: nobody answered in time (message says what to do); what the API answered otherwise
+  /// errors      kNoResponders: nobody answered in time (message says what to do); kCancelled: the user does not want
+  ///             to wait any longer; what the API answered otherwise
   virtual Result<std::string> ask(std::string_view verb, Json request) = 0;
   /// The same with a request that is large, as its text, API version included.
   virtual Result<std::string> ask_text(std::string_view verb, std::string request) {
@@ -53,6 +54,8 @@ class NatsClient final : public Client {
   void ask_ahead(std::string_view verb, const Json& request) override;
   Result<void> listen() override;
   std::vector<std::string> heard(Millis longest) override;
+  /// No answer is waited for any longer once this is true: kCancelled.
+  void stop_when(std::function<bool()> unwanted) { unwanted_ = std::move(unwanted); }
 
  private:
   NatsClient(std::unique_ptr<NatsBus> bus, std::string url, std::string prefix, Millis timeout);
@@ -70,6 +73,7 @@ class NatsClient final : public Client {
   SubscriptionId answers_ = 0;
   std::uint64_t requests_ = 0;
   std::optional<Outgoing> ahead_;  // asked already
+  std::function<bool()> unwanted_;
   std::vector<std::string> events_;
 };
 

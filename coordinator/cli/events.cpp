@@ -97,7 +97,7 @@ Result<void> follow(Client& client, EventFeed& feed, const EventsOptions& option
   }
   while (!interrupted() && !feed.done()) {
     for (const std::string& body : client.heard(kListen)) {
-      if (auto heard = feed.hear(body); !heard) return heard;
+      if (auto heard = feed.hear(body); !heard) return interrupted() ? Result<void>() : heard;
       if (feed.done()) break;
     }
   }

@@ -68,6 +68,7 @@ Action with_fleet(FleetAction use) {
       auto connected = NatsClient::connect(settings.config.nats, settings.config.prefix,
                                            *parse_duration(session.common.timeout), log);
       if (!connected) return connected.error();
+      (*connected)->stop_when(Interrupts::came);
       return std::unique_ptr<Client>(std::move(*connected));
     });
     return use(client, session.screen);

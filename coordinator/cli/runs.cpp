@@ -104,6 +104,8 @@ Result<std::optional<std::string>> await_run(Client& client, Screen& screen, con
         return std::optional(std::move(*whole));
       }
       progress.show(progress_line(run));
+    } else if (interrupted()) {
+      break;
     } else if (!may_pass(answer.error()) || steady_clock::now() - last_answer > kAwayAtMost) {
       return answer.error();
     } else {

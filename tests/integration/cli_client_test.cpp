@@ -142,6 +142,20 @@ TEST_CASE("what changes something is asked once") {
   CHECK(coordinator.questions() == 1);
 }
 
+TEST_CASE("an answer that nobody wants any more is not waited for") {
+  const NatsServer server;
+  const Coordinator coordinator(server, 1'000'000);
+  const auto client = client_of(server);
+  client->stop_when([&] { return coordinator.questions() > 0; });
+  const auto* verb = GENERATE("plan", "forget", "status");
+  const auto answer = client->ask(verb, cli::Json::object());
+  REQUIRE_FALSE(answer);
+  CHECK(answer.error().code == Errc::kCancelled);
+  const bool may_be_done = answer.error().message.find("may be done all the same") != std::string::npos;
+  CHECK(may_be_done == (std::string_view(verb) == "forget"));
+  CHECK(client->ask("forget", cli::Json::object()).error().message == "stopped before it was asked for");
+}
+
 TEST_CASE("a question waits for the connection to come back") {
   NatsServer server;
   const auto client = client_of(server);
