@@ -1,9 +1,13 @@
 #include "coordinator/cli/output.h"
 
+#include <clocale>
+#include <cwchar>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <ostream>
 #include <utility>
 
@@ -48,15 +52,36 @@ std::string escaped(std::uint32_t code) {
   }
 }
 
+/// Columns that a character takes up: none where it is put onto the one before it, two where it is East Asian or emoji.
+std::size_t columns_of(std::uint32_t code) {
+  if (code < 0x300) return 1;
+  static const locale_t kUtf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  if (kUtf8 == nullptr) return 1;
+  const locale_t before = uselocale(kUtf8);
+  const int columns = wcwidth(static_cast<wchar_t>(code));
+  uselocale(before);
+  return columns < 0 ? 1 : static_cast<std::size_t>(columns);
+}
+
+/// How many bytes of `text` take up at most `width` columns, and how many columns these are.
+std::pair<std::size_t, std::size_t> fitting(std::string_view text, std::size_t width) {
+  std::size_t bytes = 0, columns = 0;
+  while (bytes < text.size()) {
+    std::uint32_t code = 0;
+    const bool ascii = static_cast<unsigned char>(text[bytes]) < 0x80;
+    const std::size_t length = ascii ? 1 : decode(text.substr(bytes), code);
+    const std::size_t more = length == 0 ? 1 : columns_of(code);
+    if (columns + more > width) break;
+    columns += more;
+    bytes += std::max<std::size_t>(length, 1);
+  }
+  return {bytes, columns};
+}
+
 /// `text` cut to `width` columns, the last one then an ellipsis.
 std::string cut(const std::string& text, std::size_t width) {
-  if (display_width(text) <= width) return text;
-  std::size_t end = 0;
-  for (std::size_t columns = 0; columns + 1 < width && end < text.size(); ++columns) {
-    do ++end;
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U);
-  }
-  return text.substr(0, end) + "…";
+  if (fitting(text, width).first == text.size()) return text;
+  return text.substr(0, fitting(text, std::max<std::size_t>(width, 1) - 1).first) + "…";
 }
 
 /// The escape sequence of a word that tells a state, empty for others.
@@ -136,8 +161,7 @@ std::string log_line(std::string_view process, std::string_view line) {
 }
 
 std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  return fitting(text, std::numeric_limits<std::size_t>::max()).second;
 }
 
 std::string plain(const Json& value) {

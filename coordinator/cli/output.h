@@ -35,7 +35,7 @@ std::string escape(std::string_view text);
 /// A line that a process wrote, or one that tells of it, with its name before it; both escaped.
 std::string log_line(std::string_view process, std::string_view line);
 
-/// Columns that `text`, escaped UTF-8, takes up on a terminal, by code points.
+/// Columns that `text`, escaped UTF-8, takes up on a terminal.
 std::size_t display_width(std::string_view text);
 
 /// YAML of any value, block style, ending in a newline.

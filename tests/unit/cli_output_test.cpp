@@ -59,6 +59,16 @@ TEST_CASE("a table is cut to the terminal, not elsewhere") {
   CHECK(listed(Format::kTable, items) == "NAME                   SIZE\nééééééééééééééééééééé     1\n");
 }
 
+TEST_CASE("what is as wide as two columns, or as none, breaks no table") {
+  const std::vector<std::string> items{R"({"name":"漢字","size":1})", R"({"name":"😀x","size":2})",
+                                       R"({"name":"e\u0301e\u0301","size":3})", R"({"name":"plain","size":4})"};
+  CHECK(listed(Format::kTable, items) ==
+        "NAME   SIZE\n漢字      1\n😀x       2\ne\u0301e\u0301        3\nplain     4\n");
+  CHECK(listed(Format::kTable, {R"({"name":"漢字漢字漢字漢字","size":1})"}, 15) ==
+        "NAME       SIZE\n漢字漢字…     1\n");
+  CHECK(listed(Format::kTable, {R"({"name":"漢字漢字漢字漢字","size":1})"}, 14) == "NAME      SIZE\n漢字漢…      1\n");
+}
+
 TEST_CASE("an id is never cut: other commands take it") {
   TestScreen test;
   test.screen.width = 20;
