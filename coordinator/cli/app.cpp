@@ -21,9 +21,9 @@ Format format_named(const std::string& name) {
   return static_cast<Format>(std::find(kNames.begin(), kNames.end(), name) - kNames.begin());
 }
 
-std::size_t terminal_width() {
+std::size_t terminal_width(int terminal) {
   winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  return ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 Screen make_screen(const CommonFlags& common, const Environment& env) {
@@ -35,9 +35,10 @@ Screen make_screen(const CommonFlags& common, const Environment& env) {
   Screen screen{std::cout, std::cerr};
   screen.format = format_named(common.format);
   screen.verbosity = common.quiet ? Verbosity::kQuiet : common.verbose ? Verbosity::kVerbose : Verbosity::kNormal;
-  screen.width = terminal ? terminal_width() : 0;
+  screen.width = terminal ? terminal_width(STDOUT_FILENO) : 0;
   screen.colour = terminal && !set("NO_COLOR");
   screen.progress = isatty(STDERR_FILENO) == 1;
+  screen.progress_width = screen.progress ? terminal_width(STDERR_FILENO) : 0;
   return screen;
 }
 

@@ -277,7 +277,9 @@ void write_answer(Screen& screen, const std::string& answer, const std::function
 void Progress::show(const std::string& line) {
   if (screen_.verbosity == Verbosity::kQuiet) return;
   if (screen_.progress) {
-    screen_.err << "\r\x1b[K" << line << std::flush;
+    // A line that goes on in the next row would stay, and another one come with each change.
+    const auto width = screen_.progress_width;
+    screen_.err << "\r\x1b[K" << (width > 0 ? cut(line, width) : line) << std::flush;
     shown_ = true;
     return;
   }

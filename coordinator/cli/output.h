@@ -21,9 +21,10 @@ struct Screen {
   std::ostream& err;
   Format format = Format::kTable;
   Verbosity verbosity = Verbosity::kNormal;
-  std::size_t width = 0;  // of the terminal that `out` is, in columns; 0: not a terminal, nothing is cut
-  bool colour = false;    // `out` is a terminal that wants colour
-  bool progress = false;  // `err` is a terminal
+  std::size_t width = 0;           // of the terminal that `out` is, in columns; 0: not a terminal, nothing is cut
+  bool colour = false;             // `out` is a terminal that wants colour
+  bool progress = false;           // `err` is a terminal
+  std::size_t progress_width = 0;  // of that, in columns; 0: not known
 };
 
 /// A remark for people, on `err`; not with -q.

@@ -135,8 +135,11 @@ TEST_CASE("progress is a line that is written anew on a terminal, and silent els
     Progress progress(terminal.screen);
     progress.show("one");
     progress.show("two");
+    terminal.screen.progress_width = 10;
+    progress.show("as wide 10");
+    progress.show("wider than that");
   }
-  CHECK(terminal.err.str() == "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[K");
+  CHECK(terminal.err.str() == "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[Kas wide 10\r\x1b[Kwider tha…\r\x1b[K");
   TestScreen file;
   Progress(file.screen).show("one");
   CHECK(file.err.str().empty());
