@@ -57,7 +57,7 @@ int export_resources(Client& client, Screen& screen, const ResourcesOptions& opt
   if (!done) return report(screen, done.error());
   const Json document{{"stack", stack}, {"resources", std::move(resources)}};
   if (screen.format == Format::kJson || screen.format == Format::kNdjson) {
-    screen.out << json_for_yaml(document.dump(screen.format == Format::kJson ? 2 : -1)) << '\n';
+    screen.out << portable_json(document.dump(screen.format == Format::kJson ? 2 : -1)) << '\n';
   } else {
     screen.out << to_yaml(document);
   }

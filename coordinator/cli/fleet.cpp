@@ -165,7 +165,7 @@ int types(Client& client, Screen& screen, const std::string& ns) {
 int schema(Client& client, Screen& screen, const std::string& type) {
   const auto answer = type.empty() ? all_schemas(client) : client.ask("schema", {{"type", type}});
   if (!answer) return report(screen, answer.error());
-  write_answer(screen, *answer, [&](const Json& object) { screen.out << object.dump(2) << '\n'; });
+  write_answer(screen, *answer, [&](const Json& object) { screen.out << portable_json(object.dump(2)) << '\n'; });
   return 0;
 }
 

@@ -201,10 +201,10 @@ void ListWriter::add(const std::string& item) {
       break;
     }
     case Format::kJson:
-      text_ += (items_ == 1 ? "[" : ",\n") + item;
+      text_ += (items_ == 1 ? "[" : ",\n") + portable_json(item);
       break;
     case Format::kNdjson:
-      text_ += item + "\n";
+      text_ += portable_json(item) + "\n";
       break;
     case Format::kYaml:
       text_ += to_yaml(Json::array({Json::parse(item)}));
@@ -256,10 +256,10 @@ void write_object(Screen& screen, const Json& object, const std::function<void(c
       table(object);
       break;
     case Format::kJson:
-      screen.out << object.dump(2) << '\n';
+      screen.out << portable_json(object.dump(2)) << '\n';
       break;
     case Format::kNdjson:
-      screen.out << object.dump() << '\n';
+      screen.out << portable_json(object.dump()) << '\n';
       break;
     case Format::kYaml:
       screen.out << to_yaml(object);
@@ -271,7 +271,7 @@ void write_object(Screen& screen, const Json& object, const std::function<void(c
 void write_answer(Screen& screen, const std::string& answer, const std::function<void(const Json&)>& table) {
   const bool is_line = answer.find('\n') == std::string::npos;
   if (screen.format != Format::kNdjson || !is_line) return write_object(screen, Json::parse(answer), table);
-  screen.out << answer << '\n' << std::flush;
+  screen.out << portable_json(answer) << '\n' << std::flush;
 }
 
 void Progress::show(const std::string& line) {

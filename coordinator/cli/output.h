@@ -41,8 +41,9 @@ std::size_t display_width(std::string_view text);
 
 /// YAML of any value, block style, ending in a newline.
 std::string to_yaml(const Json& value, std::size_t indent = 0);
-/// JSON as a file of YAML may hold it: with escapes for what may stand in no such file, or would be a line break.
-std::string json_for_yaml(const std::string& json);
+/// JSON with escapes for what may not stand in a file of YAML, would be a line break there or to who reads line by
+/// line, or be obeyed by a terminal.
+std::string portable_json(const std::string& json);
 
 /// A value as people read it: text as it is, nothing for null, otherwise JSON.
 std::string plain(const Json& value);

@@ -29,7 +29,7 @@ std::string scalar(const Json& value) {
   if (value.is_array()) return "[]";
   if (value.is_object()) return "{}";
   // A JSON string is a double-quoted YAML one; without ASCII-only escapes, as those split characters in two.
-  return json_for_yaml(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return portable_json(value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string key_text(const std::string& key) {
@@ -38,7 +38,7 @@ std::string key_text(const std::string& key) {
 
 }  // namespace
 
-std::string json_for_yaml(const std::string& json) {
+std::string portable_json(const std::string& json) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOthers{
       {{"\x7f", "\\u007f"}, {"\xe2\x80\xa8", "\\u2028"}, {"\xe2\x80\xa9", "\\u2029"}, {"\xef\xbb\xbf", "\\ufeff"}}};
   constexpr std::string_view kHex = "0123456789abcdef";

@@ -108,6 +108,22 @@ TEST_CASE("YAML escapes what may not stand in a file, or would be taken for a li
   CHECK(to_yaml(Json{{"a", odd}}) == "a: \"\\u009b \\u0085 \\u2028\\u2029\\ufeff\\u007f \xc2\xa0\xc3\x9b\"\n");
 }
 
+TEST_CASE("no JSON has what a terminal obeys, or what some take for the end of a line") {
+  const std::string odd = "{\"name\":\"\xc2\x9b\x7f\xc2\x85\xe2\x80\xa8\"}",
+                    told = R"({"name":"\u009b\u007f\u0085\u2028"})";
+  CHECK(listed(Format::kJson, {odd}) == "[" + told + "]\n");
+  CHECK(listed(Format::kNdjson, {odd}) == told + "\n");
+  const auto written = [&](Format format) {
+    TestScreen test(format);
+    write_answer(test.screen, odd, [](const Json&) {});
+    write_object(test.screen, Json::parse(odd), [](const Json&) {});
+    return test.out.str();
+  };
+  CHECK(written(Format::kNdjson) == told + "\n" + told + "\n");
+  CHECK(written(Format::kJson) ==
+        "{\n  \"name\": \"\\u009b\\u007f\\u0085\\u2028\"\n}\n{\n  \"name\": \"\\u009b\\u007f\\u0085\\u2028\"\n}\n");
+}
+
 TEST_CASE("one object in each format") {
   const auto written = [](Format format) {
     TestScreen test(format);
