@@ -7,6 +7,7 @@
 
 #include "coordinator/execution_work.h"
 #include "coordinator/must.h"
+#include "coordinator/type_rules.h"
 #include "schema/mutation.h"
 #include "schema/subjects.h"
 #include "schema/utf8.h"
@@ -248,6 +249,9 @@ void Execution::submit_due(Work& work, TimePoint now) {
     case Phase::kCreating: {
       auto wanted = document(work.step);
       if (!wanted) return fail(work, wanted.error());
+      if (auto why = too_large(rules_of(*work.type), wanted->json)) {  // by what it refers to
+        return fail(work, {Errc::kLimit, std::move(*why), {}, 0});
+      }
       auto parent = parent_of(work);
       if (!parent && lacks_parent(work)) {
         return fail(

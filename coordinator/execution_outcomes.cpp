@@ -13,6 +13,7 @@
 #include "coordinator/inventory_view.h"
 #include "coordinator/json_forms.h"
 #include "coordinator/must.h"
+#include "coordinator/type_rules.h"
 #include "schema/mutation.h"
 
 namespace muster {
@@ -205,6 +206,7 @@ void Execution::plan_update(Work& work, const Json& there, TimePoint now) {
   auto wanted = document(work.step);
   if (!wanted) return fail(work, wanted.error());
   const auto& rules = rules_of(*work.type);
+  if (auto why = too_large(rules, wanted->json)) return fail(work, {Errc::kLimit, std::move(*why), {}, 0});
   const auto declared = Json::parse(wanted->json);
   std::vector<std::string> secret;
   for (const auto& each : wanted->secrets) secret.push_back(each.pointer);

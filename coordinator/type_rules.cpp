@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <spdlog/fmt/fmt.h>
+
 namespace muster {
 namespace {
 
@@ -45,6 +47,13 @@ std::string TypeRules::identity_of(const Json& properties) const {
   return parts.empty() ? std::string() : parts.dump();
 }
 
+std::optional<std::string> too_large(const PropertyRule& rules, const JsonText& properties) {
+  if (properties.size() <= kMaxPropertiesBytes) return std::nullopt;
+  const auto bytes = without_write_only(rules, Json::parse(properties)).dump().size();
+  if (bytes <= kMaxPropertiesBytes) return std::nullopt;
+  return fmt::format("properties of {} bytes, the limit is {}", bytes, kMaxPropertiesBytes);
+}
+
 void check_declared(const DeclaredResource& resource, const TypeRules& rules, const Mistake& mistake) {
   const auto properties = Json::parse(resource.properties);
   for (const auto& [name, rule] : rules.rules.properties) {
@@ -63,6 +72,7 @@ void check_declared(const DeclaredResource& resource, const TypeRules& rules, co
 void check_schema(const DeclaredResource& resource, const TypeRules& rules, Json declared,
                   const std::vector<std::string>& unknown, const ReferenceLookup& example, const Mistake& mistake,
                   const Mistake& unchecked) {
+  if (auto why = too_large(rules.rules, declared.dump())) mistake(std::move(*why), {});
   if (!rules.schema) {
     if (rules.type->schema.empty()) return;
     return unchecked("the schema of " + resource.type + " cannot be used: `muster plugin test` says why", {});

@@ -392,6 +392,22 @@ TEST_CASE_METHOD(CommandsFixture, "a secret is sent as what it is made of, with 
   CHECK(sent.secrets[0].parts == parts);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what would be too large by what it refers to is not asked for") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    edit("a", "id", std::string(200'000, 'x'));
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, "made-1", {}, thing("a").dump(), Millis(0)});
+  };
+  auto twice = linked("b", "a");
+  twice["holes"][0]["parts"].push_back(twice["holes"][0]["parts"][0]);
+  const auto ended = apply(stack({box("a"), twice}));
+  CHECK(result_of(ended, "a") == "done");
+  CHECK(result_of(ended, "b") == "failed LIMIT");
+  CHECK_THAT(message_of(ended, "b"), Contains("the limit is 262144"));
+  CHECK(count() == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what is made in a thing is told by which of its properties that is known") {
   auto& type = manifest.types.at(1);
   type.parent = "NS::Box";

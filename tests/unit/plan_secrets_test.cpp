@@ -167,3 +167,13 @@ TEST_CASE("a reference to what is never read back is a mistake of the plan") {
   CHECK(result.mistakes[0].pointer == "/owner");
   for (const auto& step : result.plan.steps) CHECK_THAT(step.patch, !Contains("hush"));
 }
+
+TEST_CASE("what could not be read back for its size is a mistake of the plan, but for what is never read back") {
+  World world;
+  const std::string long_text(300'000, 'x');
+  CHECK(messages(make_plan({"shop", {role("a", {{"note", long_text}})}}, ApplyMode::kReconcile, world)).empty());
+  const auto all = messages(
+      make_plan({"shop", {role("a", {{"member_of", Json::array({long_text})}})}}, ApplyMode::kReconcile, world));
+  REQUIRE(all.size() == 1);
+  CHECK_THAT(all.front(), Contains("a: properties of 300") && Contains("the limit is 262144"));
+}
