@@ -7,6 +7,7 @@
 #include "coordinator/must.h"
 #include "schema/codec.h"
 #include "schema/mutation.h"
+#include "worker_sdk/bus/stream_ack.h"
 #include "worker_sdk/bus/subject_rules.h"
 
 namespace muster {
@@ -439,6 +440,11 @@ void Coordinator::on_reply(const Message& message, TimePoint now) {
   if (lane != nullptr && !is_on_subject_of(lane->ns, message, now)) return;
   if (message.no_responders) {
     core_->dispatcher.on_no_responders(token, now, effects_);
+    return;
+  }
+  if (const auto stream = acknowledging_stream(message.data)) {  // not the worker, who answers beside it
+    complain(message, "stream " + *stream + " takes in the fleet's own messages and answers them: leave it only events",
+             now);
     return;
   }
   auto reply = decoded<JobReply>(message, now);

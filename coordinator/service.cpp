@@ -9,6 +9,7 @@
 
 #include "coordinator/coordinator.h"
 #include "coordinator/sqlite_store.h"
+#include "worker_sdk/bus/stream_ack.h"
 
 namespace muster {
 namespace {
@@ -80,6 +81,7 @@ std::string fleet_on(NatsBus& bus, const Subjects& subjects, const Clock& clock)
   for (const auto until = clock.now() + kOtherFleetAnswer; inbox.empty() && clock.now() < until;) {
     bus.wait(until);
     bus.receive(inbox, 1);
+    std::erase_if(inbox, [](const Message& message) { return acknowledging_stream(message.data).has_value(); });
   }
   if (!inbox.empty() && !inbox.front().no_responders) {
     const auto answer = nlohmann::json::parse(inbox.front().data, nullptr, false);

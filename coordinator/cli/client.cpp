@@ -12,6 +12,7 @@
 
 #include "coordinator/cli/output.h"
 #include "schema/subjects.h"
+#include "worker_sdk/bus/stream_ack.h"
 
 namespace muster::cli {
 namespace {
@@ -185,7 +186,7 @@ std::optional<Result<std::string>> NatsClient::take_messages(std::string_view ex
       } else if (message.subject == expected && message.no_responders) {
         answer = Error{Errc::kNoResponders,
                        "no coordinator with prefix " + prefix_ + " answers at " + url_ + "; " + remedy()};
-      } else if (message.subject == expected) {
+      } else if (message.subject == expected && !acknowledging_stream(message.data)) {
         answer = std::string(message.data);
       }
     }

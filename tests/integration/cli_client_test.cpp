@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "coordinator/cli/client.h"
 #include "support/nats_server.h"
@@ -33,10 +34,10 @@ NatsOptions options_for(const NatsServer& server) {
   return options;
 }
 
-/// Stands where a coordinator would, and answers from the n-th question on.
+/// Stands where a coordinator would, and answers from the n-th question on, with all that it says.
 class Coordinator {
  public:
-  Coordinator(const NatsServer& server, int answers_from, std::string says = R"({"here":true})")
+  Coordinator(const NatsServer& server, int answers_from, std::vector<std::string> says = {R"({"here":true})"})
       : says_(std::move(says)) {
     auto bus = NatsBus::connect(options_for(server), quiet());
     REQUIRE(bus);
@@ -59,17 +60,14 @@ class Coordinator {
       while (bus_->receive(messages, 16) > 0) {
         for (const auto& message : messages) {
           if (++questions_ < answers_from) continue;
-          Outgoing answer;
-          answer.subject = message.reply;
-          answer.data = says_;
-          (void)bus_->publish(answer);
+          for (const std::string& text : says_) (void)bus_->publish({std::string(message.reply), {}, text, {}});
         }
         messages.clear();
       }
     }
   }
 
-  const std::string says_;
+  const std::vector<std::string> says_;  // one after the other
   std::unique_ptr<NatsBus> bus_;
   std::atomic<bool> end_ = false;
   std::atomic<int> questions_ = 0;
@@ -97,8 +95,25 @@ TEST_CASE("an error of any shape is an error") {
   const NatsServer server;
   const auto* says = GENERATE(R"({"error":{"code":7,"message":["a","list"],"where":{}}})", R"({"error":{"code":null}})",
                               R"({"error":7})");
-  const Coordinator coordinator(server, 1, says);
+  const Coordinator coordinator(server, 1, {says});
   CHECK_FALSE(client_of(server)->ask("supervise", cli::Json::object()));
+}
+
+TEST_CASE("a stream that takes in questions does not answer for a coordinator") {
+  const NatsServer server;
+  const std::string stream = R"({"stream":"ALL","domain":"hub","seq":1})";
+  SECTION("that is there") {
+    const Coordinator coordinator(server, 1, {stream, R"({"here":true})"});
+    const auto answer = client_of(server)->ask("apply", cli::Json::object());
+    REQUIRE(answer);
+    CHECK(*answer == R"({"here":true})");
+  }
+  SECTION("that is not") {
+    const Coordinator coordinator(server, 1, {stream});
+    const auto answer = client_of(server, 100ms)->ask("status", cli::Json::object());
+    REQUIRE_FALSE(answer);
+    CHECK(answer.error().code == Errc::kNoResponders);
+  }
 }
 
 TEST_CASE("what was asked ahead is not asked again") {

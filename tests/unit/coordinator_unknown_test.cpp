@@ -399,6 +399,20 @@ TEST_CASE_METHOD(TroubleFixture, "a reply that cannot be decoded ends its job lo
   CHECK_FALSE(has_problem(report, "NO_WORKER", ""));  // there is one, and it breaks the protocol
 }
 
+TEST_CASE_METHOD(TroubleFixture, "a stream that takes in jobs does not answer for their workers") {
+  start_discovered();
+  system.add("NS::Box", {"d"});
+  const auto malformed = coordinator->status().malformed;
+  workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    const auto reply = Subjects().reply("NS", coordinator->status().id, job.token);
+    user->publish({reply, {}, R"({"stream":"ALL", "seq":1})", {}}).value();
+    return {};
+  };
+  CHECK(discover()["state"] == "complete");
+  CHECK(state_of("NS::Box", "d") == "present");
+  CHECK(coordinator->status().malformed > malformed);  // for the status to tell
+}
+
 TEST_CASE_METHOD(TroubleFixture, "what is answered for another id says nothing of an object that was not listed") {
   start_discovered();
   events();
