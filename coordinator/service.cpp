@@ -113,8 +113,14 @@ int run_coordinator(const Config& config, const std::shared_ptr<spdlog::logger>&
     log->error("cannot reach the bus: {}", bus.error().message);
     return 1;
   }
-  if (const auto other = fleet_on(**bus, Subjects(config.prefix), clock);
-      !other.empty() && other != (*store)->fleet().value) {
+  const auto other = fleet_on(**bus, Subjects(config.prefix), clock);
+  if (other == (*store)->fleet().value) {  // not with this file, which is locked
+    log->error(
+        "a coordinator of fleet {} answers on prefix '{}' already, with another copy of this store: stop it first",
+        other, config.prefix);
+    return 1;
+  }
+  if (!other.empty()) {
     log->error("fleet {} answers on prefix '{}', this store is fleet {}: give one of them another --prefix", other,
                config.prefix, (*store)->fleet().value);
     return 1;

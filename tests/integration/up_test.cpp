@@ -295,6 +295,26 @@ TEST_CASE("up starts nothing where another fleet is on its prefix") {
   CHECK(up.wait() == 0);
 }
 
+TEST_CASE("no coordinator starts with a copy of the store of one that runs") {
+  const Place first, second;
+  Up up(first);
+  auto url = text_of(first.data() / "nats.url");
+  url.erase(url.find_last_not_of('\n') + 1);
+  fs::create_directories(second.data());
+  for (const auto* file : {"muster.db", "muster.db-wal"}) fs::copy_file(first.data() / file, second.data() / file);
+  auto copy = second.start({"coordinator", "--data-dir", second.data(), "--nats", url});
+  std::string said;
+  int status = -1;
+  CHECK(eventually([&] {
+    copy.read_lines([&](std::string_view line) { said += line; });
+    return copy.ended(status);
+  }));
+  CHECK(WEXITSTATUS(status) == 1);
+  CHECK_THAT(said, Catch::Contains("another copy of this store"));
+  up.signal(SIGTERM);
+  CHECK(up.wait() == 0);
+}
+
 TEST_CASE("a coordinator that waits for the bus stops when asked") {
   const Place place;
   auto child = place.start({"coordinator", "-c", place.config(), "--nats", "nats://127.0.0.1:1"});
