@@ -32,13 +32,13 @@ std::optional<ResourceState> parse_state(std::string_view name) {
 
 /// A report that no answer has room for, with only as many of its scans, from the given one on, as fit; `next` says
 /// where the others begin. Problems, which have a bound of their own, stand in the first part.
-JsonText part_of_report(const JsonText& text, std::size_t from) {
+JsonText part_of_report(const JsonText& text, std::size_t from, std::size_t room) {
   auto report = nlohmann::json::parse(text);
   auto all = std::move(report["scans"]);
   auto some = nlohmann::json::array();
   std::size_t bytes = 0;
   std::size_t next = from;
-  for (; next < all.size() && bytes < kMaxAnswerBytes / 2; ++next) {
+  for (; next < all.size() && bytes < room / 2; ++next) {
     bytes += all[next].dump().size();
     some.push_back(std::move(all[next]));
   }
@@ -106,6 +106,8 @@ JsonText Api::answer(std::string_view verb, std::string_view body, Effects& effe
   if (shown_ && p_.clock.now() - shown_->asked_for > kShownFor) shown_.reset();
   auto request = ApiRequest::parse(body);
   if (!request) return error_answer(errc_name(request.error().code), request.error().message, verb);
+  const auto largest = p_.status.bus.max_payload;
+  request->set_room(std::min(kMaxAnswerBytes, largest - largest / 8));
   const auto before = p_.store.state();
   Result<JsonText> answer = Error{Errc::kInternalFailure, {}, {}, 0};
   try {
@@ -177,10 +179,11 @@ Result<ResourceQuery> resource_query(ApiRequest& request, Store& store) {
 Result<JsonText> Api::resources(ApiRequest& request, Effects&) {
   const auto query = resource_query(request, p_.store);
   if (!query) return query.error();
-  ItemList items;
+  ItemList items(request);
   const auto next = must(p_.store.query(*query, [&](const ResourceView& resource) {
-    if (items.full()) return false;
-    items.add(resource_line(resource));
+    const auto line = resource_line(resource);
+    if (!items.has_room(line)) return false;
+    items.add(line);
     return true;
   }));
   return items.take(next > 0 ? std::to_string(next) : "");
@@ -226,13 +229,14 @@ Result<JsonText> Api::resource(ApiRequest& request, Effects&) {
   if (!request.flag("history").value_or(false)) return line;
   std::uint64_t last = 0;
   if (const auto cursor = request.text("cursor"); !cursor.empty() && !parse_cursor(cursor, last)) return not_a_cursor();
-  ItemList history(line.size());
+  ItemList history(request, line.size());
   bool more = false;
   for (const auto& entry : must(p_.store.history(found->row))) {
     if (entry.version <= last) continue;
-    more = history.full();
+    const auto item = history_line(entry);
+    more = !history.has_room(item);
     if (more) break;
-    history.add(history_line(entry));
+    history.add(item);
     last = entry.version;
   }
   line.back() = ',';
@@ -304,14 +308,15 @@ Result<JsonText> Api::runs(ApiRequest& request, Effects&) {
   const auto limit = request.number("limit", 50, 1, 1000);
   RunId before(request.text("cursor"));
   if (request.fault()) return *request.fault();
-  ItemList items;
+  ItemList items(request);
   std::size_t taken = 0;
   for (bool more = true; more && taken < limit;) {
     const auto rows = must(p_.store.runs(before, std::min(limit - taken, kRowsAtOnce)));
     for (const auto& row : rows) {
-      if (items.full()) return items.take(before.value);
       auto object = run_object(row);
-      items.add(object.size() > kMaxAnswerBytes ? part_of_report(object, 0) : object);
+      if (object.size() > request.room()) object = part_of_report(object, 0, request.room());
+      if (!items.has_room(object)) return items.take(before.value);
+      items.add(object);
       before = row.id;
       ++taken;
     }
@@ -329,7 +334,7 @@ Result<JsonText> Api::run(ApiRequest& request, Effects&) {
   const auto row = must(p_.store.run(RunId(id)));
   if (!row) return unknown("no run " + id + ": `muster runs` lists them");
   auto object = run_object(*row);
-  return object.size() > kMaxAnswerBytes ? part_of_report(object, from) : object;
+  return object.size() > request.room() ? part_of_report(object, from, request.room()) : object;
 }
 
 Result<JsonText> Api::events(ApiRequest& request, Effects&) {
@@ -346,14 +351,14 @@ Result<JsonText> Api::events(ApiRequest& request, Effects&) {
       return Error{Errc::kInvalidRequest, "since is a sequence or an RFC 3339 time, not '" + from + "'", {}, 0};
     after = must(p_.store.sequence_at(*time));
   }
-  ItemList items;
+  ItemList items(request);
   std::size_t taken = 0;
   for (bool more = true; more && taken < limit;) {
     const auto events = must(p_.store.events(after, std::min(limit - taken, kRowsAtOnce)));
     for (const auto& event : events) {
-      if (items.full()) return items.take(std::to_string(after));
       std::string item;
       append_cloud_event(item, event, p_.store.fleet(), p_.subjects.prefix());
+      if (!items.has_room(item)) return items.take(std::to_string(after));
       items.add(item);
       after = event.sequence;
       ++taken;

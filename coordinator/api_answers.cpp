@@ -23,11 +23,12 @@ Result<JsonText> list_answer(ApiRequest& request, const nlohmann::json& items, c
   }
   std::ranges::stable_sort(
       sorted, {}, [](const auto& entry) -> const auto& { return entry.first; });
-  ItemList list;
+  ItemList list(request);
   std::string last;
   for (const auto& [name, item] : sorted) {
-    if (list.full()) return list.take(last);
-    list.add(item->dump());
+    const auto text = item->dump();
+    if (!list.has_room(text)) return list.take(last);
+    list.add(text);
     last = name;
   }
   return list.take({});

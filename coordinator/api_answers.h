@@ -13,12 +13,14 @@
 
 namespace muster {
 
-/// A list under construction: stops taking items when the answer is large enough.
+/// A list under construction: takes items until the answer is large enough, and at least one.
 class ItemList {
  public:
   /// `others`   bytes that the answer has beside the items
-  explicit ItemList(std::size_t others = 0) : others_(others) {}
-  [[nodiscard]] bool full() const { return others_ + text_.size() > kMaxAnswerBytes; }
+  explicit ItemList(const ApiRequest& request, std::size_t others = 0) : room_(request.room()), others_(others) {}
+  [[nodiscard]] bool has_room(std::string_view item) const {
+    return text_.size() == 1 || others_ + text_.size() + item.size() < room_;
+  }
   void add(std::string_view item) {
     if (text_.size() > 1) text_ += ',';
     text_ += item;
@@ -37,6 +39,7 @@ class ItemList {
   }
 
  private:
+  std::size_t room_;
   std::size_t others_;
   std::string text_ = "[";
 };

@@ -22,7 +22,6 @@ using Json = nlohmann::json;
 constexpr std::size_t kChangesSaid = 10;    // of each command that a plan is told of
 constexpr std::size_t kStepsAtOnce = 2000;  // of a command
 constexpr std::size_t kNotesSaid = 1000;    // of a plan, of each kind
-constexpr std::size_t kMaxNotesBytes = kMaxAnswerBytes / 4;
 
 Error invalid(std::string message) {
   return {Errc::kInvalidRequest, std::move(message), {}, 0};
@@ -70,9 +69,9 @@ Json shown(const std::vector<CommandPlan::Other>& others) {
   return all;
 }
 
-JsonText shown(const std::vector<PlanMistake>& notes) {
+JsonText shown(const std::vector<PlanMistake>& notes, std::size_t room) {
   std::string list = "[";
-  for (std::size_t i = 0; i < std::min(notes.size(), kNotesSaid) && list.size() < kMaxNotesBytes; ++i) {
+  for (std::size_t i = 0; i < std::min(notes.size(), kNotesSaid) && list.size() < room; ++i) {
     const auto& [stack, resource, pointer, message] = notes[i];
     const Json note{{"stack", stack}, {"resource", resource}, {"pointer", pointer}, {"message", message}};
     list += (i == 0 ? "" : ",") + note.dump();
@@ -169,20 +168,22 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
   };
   const bool first = *from == 0;  // it has what stands beside the steps
   const auto behind = first ? shown(p_.commands.changing(draft)).dump() : "[]";
-  const auto mistakes = first ? shown(draft.mistakes) : "[]";
-  const auto unchecked = first ? shown(draft.unchecked) : "[]";
+  const auto mistakes = first ? shown(draft.mistakes, request.room() / 4) : "[]";
+  const auto unchecked = first ? shown(draft.unchecked, request.room() / 4) : "[]";
   const auto targets = first ? shown(draft.target_changes).dump() : "[]";
   const auto others = behind.size() + mistakes.size() + unchecked.size() + targets.size();
   std::string steps;
   std::size_t next = *from;
-  for (; next < draft.plan.steps.size() && (steps.empty() || others + steps.size() < kMaxAnswerBytes); ++next) {
+  for (; next < draft.plan.steps.size(); ++next) {
     const auto& step = draft.plan.steps[next];
     const bool unchanged = step.action == StepAction::kUnchanged;
     if (unchanged && changes_only && step.reason.empty()) continue;
     auto object = shown(step);
     if (!unchanged) object["patch"] = patch_of(step);
     if (!unchanged) object["hash"] = Commands::basis(step).hash;
-    steps += (steps.empty() ? "" : ",") + object.dump();
+    const auto text = object.dump();
+    if (!steps.empty() && others + steps.size() + text.size() > request.room()) break;
+    steps += (steps.empty() ? "" : ",") + text;
   }
   const bool more = next < draft.plan.steps.size();
   auto answer = JsonObject()
@@ -256,10 +257,14 @@ Result<JsonText> Api::commands(ApiRequest& request, Effects&) {
   const auto limit = request.number("limit", 100, 1, 1000);
   const auto before = request.text("cursor");
   if (request.fault()) return *request.fault();
-  ItemList items;
+  ItemList items(request);
   const auto rows = must(p_.store.commands(CommandId(before), limit));
   auto row = rows.begin();
-  for (; row != rows.end() && !items.full(); ++row) items.add(command_object(*row).dump());
+  for (; row != rows.end(); ++row) {
+    const auto text = command_object(*row).dump();
+    if (!items.has_room(text)) break;
+    items.add(text);
+  }
   const bool more = row != rows.end() || rows.size() == limit;
   return items.take(more ? std::prev(row)->id.value : "");
 }
@@ -288,7 +293,7 @@ Result<JsonText> Api::command(ApiRequest& request, Effects&) {
   std::string steps, results;
   std::size_t next = *from;
   const auto end = std::min(plan.steps.size(), *from + kStepsAtOnce);
-  for (; next < end && steps.size() + results.size() < kMaxAnswerBytes; ++next) {
+  for (; next < end; ++next) {
     const auto& step = plan.steps[next];
     const auto it = operations.find(next);
     const bool begun = it != operations.end();
@@ -306,8 +311,11 @@ Result<JsonText> Api::command(ApiRequest& request, Effects&) {
                                        : "pending"},
                       {"code", begun && !it->second.code.empty() ? Json(it->second.code) : Json()},
                       {"message", begun && !it->second.message.empty() ? Json(it->second.message) : Json()}};
-    results += (results.empty() ? "" : ",") + result.dump();
-    steps += (steps.empty() ? "" : ",") + shown(step).dump();
+    const auto ended = result.dump(), planned = shown(step).dump();
+    const auto bytes = steps.size() + results.size() + ended.size() + planned.size();
+    if (!steps.empty() && bytes > request.room()) break;
+    results += (results.empty() ? "" : ",") + ended;
+    steps += (steps.empty() ? "" : ",") + planned;
   }
   const bool more = next < plan.steps.size();
   object["next"] = more ? Json(std::to_string(next)) : Json();
@@ -361,7 +369,6 @@ Result<JsonText> Api::export_resources(ApiRequest& request, Effects&) {
   std::map<std::string, bool, std::less<>> identified;
   std::string items;
   const auto next = must(p_.store.query(*query, [&](const ResourceView& row) {
-    if (items.size() > kMaxAnswerBytes) return false;
     if (row.state == ResourceState::kMissing) return true;
     if (!rules.contains(row.type)) {
       const auto served = p_.registry.type(row.type);
@@ -375,7 +382,9 @@ Result<JsonText> Api::export_resources(ApiRequest& request, Effects&) {
               {"target", row.target},
               {"properties", writable(rules.find(row.type)->second, Json::parse(row.properties))}};
     if (!identified.find(row.type)->second) item["native_id"] = row.native_id;
-    items += (items.empty() ? "" : ",") + item.dump();
+    const auto text = item.dump();
+    if (!items.empty() && items.size() + text.size() > request.room()) return false;
+    items += (items.empty() ? "" : ",") + text;
     return true;
   }));
   return JsonObject()

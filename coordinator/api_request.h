@@ -28,6 +28,10 @@ class ApiRequest {
   [[nodiscard]] const nlohmann::json* raw(const char* name) const { return find(name); }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
+  /// Bytes of items that its answer has room for.
+  [[nodiscard]] std::size_t room() const { return room_; }
+  void set_room(std::size_t bytes) { room_ = bytes; }
+
   [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
 
  private:
@@ -37,6 +41,7 @@ class ApiRequest {
 
   nlohmann::json json_;
   std::size_t bytes_ = 0;
+  std::size_t room_ = 0;
   std::optional<Error> fault_;
 };
 

@@ -545,7 +545,8 @@ void Coordinator::on_api(const Message& message, TimePoint) {
   ++requests_.requests;
   const auto limit = bus_.link().max_payload;
   if (answer.size() > limit) {
-    answer = R"({"error":{"code":"TOO_LARGE","message":"the answer is larger than a message may be","where":"api"}})";
+    answer =
+        R"({"error":{"code":"TOO_LARGE","message":"the answer is larger than the bus takes: raise max_payload of nats-server","where":"api"}})";
   }
   if (answer.starts_with(R"({"error":)")) {
     ++requests_.errors;

@@ -58,6 +58,37 @@ TEST_CASE_METHOD(PagesFixture, "large runs and events come in pages that a messa
   CHECK(seen.size() == items);
 }
 
+TEST_CASE_METHOD(PagesFixture, "pages are no larger than what the bus takes") {
+  constexpr std::size_t kLargest = 64 * 1024;
+  const std::string text(3000, 'x');
+  for (int i = 0; i < 100; ++i) system.add("NS::Box", {"many" + std::to_string(i), R"({"text":")" + text + "\"}"});
+  start_discovered();
+  for (int i = 0; i < 8; ++i) {
+    const auto size = static_cast<std::size_t>(i % 2 == 0 ? 20'000 : 50'000);
+    const auto data = JsonObject().text("text", std::string(size, 'x')).take();
+    store->append_event({0, clock.wall(), "NS", "resource.changed", "x", data}).value();
+  }
+  store->commit().value();
+  broker.set_max_payload(kLargest);
+  const auto [verb, least] =
+      GENERATE(table<std::string, std::size_t>({{"resources", 100}, {"export", 100}, {"events", 8}}));
+  CAPTURE(verb);
+  std::size_t items = 0;
+  int pages = 0;
+  Json request{{"api", 1}, {"limit", 1000}};
+  for (Json next = ""; !next.is_null() && pages < 50; ++pages) {
+    const auto answer = api_text(verb, request.dump());
+    CHECK(answer.size() <= kLargest);
+    const auto page = Json::parse(answer);
+    REQUIRE(page.contains("items"));
+    items += page["items"].size();
+    next = page["next"];
+    request["cursor"] = next;
+  }
+  CHECK(pages < 50);
+  CHECK(items >= least);
+}
+
 TEST_CASE_METHOD(PagesFixture, "the problems of a report that comes in parts stand in the first one") {
   start_discovered();
   const Json scans(3000, Json{{"target", std::string(300, 't')}, {"type", "NS::Box"}});

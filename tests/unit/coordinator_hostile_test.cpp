@@ -486,7 +486,7 @@ TEST_CASE_METHOD(HostileFixture, "nor does an id of any text") {
 TEST_CASE_METHOD(HostileFixture, "an answer that is too large for the bus is told as that") {
   start_discovered();
   bus->set_max_payload(200);
-  CHECK(api("types")["error"]["code"] == "TOO_LARGE");
+  CHECK(api("status")["error"]["code"] == "TOO_LARGE");
 }
 
 TEST_CASE_METHOD(HostileFixture, "problems of any number and size leave a run's report readable") {
