@@ -192,7 +192,8 @@ nlohmann::json Api::checks() {
                                    : std::to_string(status.store_failures) + " failures" +
                                          (failing ? ": see the coordinator's log" : ", and works again"));
   check("events", true,
-        p_.publisher.streaming() ? "stream " + p_.subjects.event_stream() : "no JetStream: events go out once");
+        p_.publisher.streaming() ? "stream " + p_.subjects.event_stream()
+                                 : "no stream takes them: they go out once, and the coordinator's log says why");
   for (const auto& [id, worker] : p_.registry.workers()) {
     if (worker.state == WorkerState::kActive && !worker.healthy) {
       check(("worker " + id.value).c_str(), false, worker.announcement.plugin + " is ill: " + worker.health);
