@@ -18,6 +18,7 @@ namespace {
 constexpr Millis kSettle{200};                  // after a change, for what belongs to it
 constexpr Millis kLookEvery{10'000};            // where the kernel tells nothing, such as on network file systems
 constexpr std::uint64_t kPortion = 1ULL << 20;  // read in one turn, in which nothing else is done: some 5 ms
+constexpr Millis kStandstill{5000};             // between two turns, which are a second apart at most
 constexpr int kSweeps = 20;                     // at the end, of groups whose processes were killed
 constexpr Millis kSweepEvery{10};
 constexpr std::uint32_t kChanges =
@@ -190,6 +191,13 @@ void PluginHost::start(Supervisor& supervisor, Group& group, Kept& kept, const P
 }
 
 void PluginHost::turn(Supervisor& supervisor, TimePoint now) {
+  stalled_ = turned_ && now - *turned_ >= kStandstill;
+  turned_ = now;
+  for (Group& group : groups_) {
+    for (auto& [name, kept] : group.plugins) {
+      if (stalled_) kept.keeper.stalled(now);
+    }
+  }
   read_changes(now);
   if (now >= look_at_) {
     look_at_ = now + kLookEvery;

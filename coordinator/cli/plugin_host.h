@@ -54,6 +54,8 @@ class PluginHost {
   /// end are the supervisor's to stop.
   void turn(Supervisor& supervisor, TimePoint now);
   [[nodiscard]] TimePoint next_due() const;
+  /// Whether this process stood still before the last turn: what was heard before is old.
+  [[nodiscard]] bool stalled() const { return stalled_; }
 
   /// Looks again at once and tries again what was quarantined.
   void reload();
@@ -117,6 +119,8 @@ class PluginHost {
   Supervisor::Log log_;
   int inotify_ = -1;
   TimePoint look_at_;
+  std::optional<TimePoint> turned_;  // last
+  bool stalled_ = false;
 };
 
 }  // namespace muster::cli

@@ -132,7 +132,7 @@ void PluginKeeper::take_over(TimePoint now) {
   bool all = true;
   for (const Seat& seat : next_->seats) {
     all = all && seat.process && seat.process->accepted;
-    if (!seat.process || seat.process->accepted || now - seat.process->started < kAcceptPatience) continue;
+    if (!seat.process || seat.process->accepted || now - seat.process->awaited < kAcceptPatience) continue;
     next_->quarantine = "no coordinator accepted it within 90 s";
     notices_.push_back("the new version is quarantined: " + next_->quarantine + "; the one before goes on");
     retire(*next_);
@@ -147,7 +147,7 @@ void PluginKeeper::take_over(TimePoint now) {
 void PluginKeeper::give_up_unaccepted(TimePoint now) {
   if (!serving_) return;
   for (Seat& seat : serving_->seats) {
-    if (seat.process && !seat.process->accepted && now - seat.process->started >= kAcceptPatience)
+    if (seat.process && !seat.process->accepted && now - seat.process->awaited >= kAcceptPatience)
       seat.process->killed = true;
   }
 }
@@ -193,7 +193,7 @@ TimePoint PluginKeeper::next_due() const {
     for (const Seat& seat : (*edition)->seats) {
       if (room && may_start(**edition, seat)) due = std::min(due, seat.restarts.next_start());
       if (seat.process && !seat.process->accepted && !seat.process->killed) {
-        due = std::min(due, seat.process->started + kAcceptPatience);
+        due = std::min(due, seat.process->awaited + kAcceptPatience);
       }
     }
   }
@@ -214,7 +214,7 @@ void PluginKeeper::started(const Start& start, pid_t pid, TimePoint now) {
   auto* edition = edition_of(start.version);
   if (edition == nullptr) return;
   if ((*edition)->generation == 0) (*edition)->generation = ++generations_;
-  (*edition)->seats.at(start.seat).process = Process{pid, now};
+  (*edition)->seats.at(start.seat).process = Process{pid, now, now};
   if (!(*edition)->quarantine.empty()) retire(**edition);  // for a start of the same decision that failed
 }
 
@@ -324,6 +324,17 @@ void PluginKeeper::trust(TimePoint started_before) {
     process.lost.reset();  // the next one has to hear of it first
     process.unknown.reset();
   });
+}
+
+void PluginKeeper::stalled(TimePoint now) {
+  each_process([&](Process& process) {
+    process.awaited = now;
+    process.lost.reset();
+    process.unknown.reset();
+  });
+  for (Leaving& one : leaving_) {
+    if (one.told) one.kill_at = now + kDrainPatience;
+  }
 }
 
 PluginKeeper::Status PluginKeeper::status() const {

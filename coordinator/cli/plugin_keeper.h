@@ -67,6 +67,8 @@ class PluginKeeper {
   /// No coordinator answers who could accept them: what was started before that counts as accepted, and what an answer
   /// says after the silence holds from then on.
   void trust(TimePoint started_before);
+  /// Nothing was decided for long, as whoever does stood still: nobody is late for what could not be heard.
+  void stalled(TimePoint now);
 
   enum class State { kStarting, kRunning, kWaiting, kQuarantined, kDraining };
   struct Status {
@@ -92,6 +94,7 @@ class PluginKeeper {
   struct Process {
     pid_t pid = 0;
     TimePoint started;
+    TimePoint awaited;  // since when
     bool accepted = false;
     std::size_t jobs = 0;
     std::optional<TimePoint> lost{}, unknown{};  // since

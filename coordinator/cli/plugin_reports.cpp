@@ -157,6 +157,7 @@ void PluginReports::take_answer(PluginHost& host, TimePoint now) {
 }
 
 void PluginReports::turn(PluginHost& host, TimePoint now) {
+  if (host.stalled()) answered_ = now;  // nobody could
   take_answer(host, now);
   auto plugins = host.plugins();
   if (now < due_ && plugins == told_) return;

@@ -526,6 +526,34 @@ TEST_CASE("a first version that nobody accepts is killed, and started again") {
   CHECK(plugin.turn() == Pids{3});
 }
 
+TEST_CASE("after a standstill everybody is waited for anew") {
+  Plugin plugin(2);
+  plugin.replace_two();
+  REQUIRE(plugin.turn() == Pids{3, 4});
+  plugin.keeper.lost(1, plugin.clock.now());
+  plugin.keeper.unknown(2, plugin.clock.now());
+  const auto stand_still = [&] {
+    plugin.clock.advance(Millis{100'000});
+    plugin.keeper.stalled(plugin.clock.now());
+    plugin.turn();
+  };
+  stand_still();
+  CHECK(plugin.state() == State::kRunning);  // the new version is not given up
+  CHECK(plugin.keeper.next_due() == plugin.clock.now() + Millis{90'000});
+  plugin.keeper.lost(1, plugin.clock.now());
+  plugin.keeper.unknown(2, plugin.clock.now());
+  plugin.turn();
+  CHECK(plugin.killed.empty());
+  for (const pid_t pid : {3, 4}) plugin.keeper.accepted(pid);
+  plugin.turn();
+  REQUIRE(plugin.drained == Pids{1, 2});
+  stand_still();
+  CHECK(plugin.killed.empty());
+  plugin.clock.advance(Millis{12'000});
+  plugin.turn();
+  CHECK(plugin.killed == Pids{1, 2});
+}
+
 TEST_CASE("who is accepted is not waited for, however long the others of the new version take") {
   Plugin plugin(2);
   plugin.replace_two();
