@@ -13,6 +13,7 @@
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/first_run.h"
 #include "coordinator/cli/nats_server.h"
+#include "coordinator/cli/patient_screen.h"
 #include "coordinator/cli/plugin_reports.h"
 #include "coordinator/cli/replace_file.h"
 #include "coordinator/cli/settings.h"
@@ -153,6 +154,7 @@ std::optional<int> start_all(const UpOptions& options, Config& config, PluginHos
 }
 
 int supervise(const UpOptions& options, Config config, PluginHost& host, Screen& screen) {
+  PatientScreen of_first_run(screen);  // which is watched beside
   Supervisor supervisor(make_log(screen));
   if (host.changes() >= 0) supervisor.watch(host.changes());
   UrlFile url_file;
@@ -161,7 +163,7 @@ int supervise(const UpOptions& options, Config config, PluginHost& host, Screen&
     return *failed;
   }
   say_what_runs(screen, config);
-  FirstRun first(config, screen, [&] { supervisor.wake(); });
+  FirstRun first(config, of_first_run.screen(), [&] { supervisor.wake(); });
   PluginReports reports(
       config, [&] { supervisor.wake(); }, make_log(screen));
   bool shown = false;
@@ -190,7 +192,9 @@ int supervise(const UpOptions& options, Config config, PluginHost& host, Screen&
 
 }  // namespace
 
-int up(const UpOptions& options, Screen& screen) {
+int up(const UpOptions& options, Screen& terminal) {
+  PatientScreen patient(terminal);
+  Screen& screen = patient.screen();
   const Config& config = options.config;
   std::vector<PluginEntry> entries;
   bool good = true;

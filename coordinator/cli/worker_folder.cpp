@@ -4,6 +4,7 @@
 #include <ostream>
 #include <string>
 
+#include "coordinator/cli/patient_screen.h"
 #include "coordinator/cli/plugin_reports.h"
 #include "coordinator/cli/supervisor.h"
 
@@ -22,7 +23,9 @@ Millis longest_sleep(const PluginHost& host, const PluginReports& reports, TimeP
   return due <= now ? Millis{0} : std::min(kTurn, std::chrono::ceil<Millis>(due - now));
 }
 
-int host_plugins(PluginEntry entry, const Config& config, Screen& screen) {
+int host_plugins(PluginEntry entry, const Config& config, Screen& terminal) {
+  PatientScreen patient(terminal);
+  Screen& screen = patient.screen();
   const auto log = [&screen](const std::string& child, std::string_view line) {
     screen.err << log_line(child, line) << std::endl;
   };

@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -313,6 +314,29 @@ TEST_CASE("no coordinator starts with a copy of the store of one that runs") {
   CHECK_THAT(said, Catch::Contains("another copy of this store"));
   up.signal(SIGTERM);
   CHECK(up.wait() == 0);
+}
+
+TEST_CASE("a fleet whose words nobody reads goes on, and stops when asked") {
+  const Place place;
+  const auto plugins = place.path("plugins");
+  fs::create_directory(plugins);
+  for (const auto& [name, text] : {std::pair("noise", "#!/bin/sh\nexec yes 'a line of what it does' >&2\n"),
+                                   std::pair("short", "#!/bin/sh\nexit 1\n")}) {
+    std::ofstream(plugins / name) << text;
+    fs::permissions(plugins / name, fs::perms::owner_all);
+  }
+  std::ofstream(place.config()) << "workers: [{folder: '" << plugins.string() << "'}]\n";
+  auto up = place.start({"up", "-c", place.config()});
+  // `short` is quarantined after the pipe is full: whoever starts it still does.
+  CHECK(eventually([&] { return place.muster("plugins -o json").out.find("ended 5 times") != std::string::npos; }));
+  int unread = 0;
+  CHECK(ioctl(up.output(), FIONREAD, &unread) == 0);
+  CHECK(unread > 60'000);
+  up.signal(SIGTERM);
+  int status = -1;
+  CHECK(eventually([&] { return up.ended(status); }));
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("a coordinator that waits for the bus stops when asked") {
