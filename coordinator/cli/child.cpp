@@ -81,7 +81,15 @@ Error describe(const Failure& failure, const Command& command) {
   errno = failure.error;
   if (failure.step == Failure::Step::kGroup) return system_error(joining_file(command));
   if (failure.step == Failure::Step::kMemory) return system_error("memory cannot be limited");
-  return system_error(command.argv.front());
+  const std::string& program = command.argv.front();
+  if (failure.error == ENOEXEC) {
+    return {Errc::kInternalFailure, program + " is no program for this machine, nor a script that begins with #!"};
+  }
+  if (failure.error == ENOENT && access(program.c_str(), F_OK) == 0) {
+    return {Errc::kInternalFailure, program + " is there, and the interpreter or loader that it names is not"};
+  }
+  errno = failure.error;
+  return system_error(program);
 }
 
 /// What the new process does before it becomes another program: only what is allowed after fork() beside threads.

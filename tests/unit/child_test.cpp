@@ -88,6 +88,17 @@ TEST_CASE("what cannot be run or limited is told by what failed") {
   CHECK(refused.error().message.find("cgroup.procs: No space left") != std::string::npos);
 }
 
+TEST_CASE("a file that is there and cannot be run is told by what it lacks") {
+  const test::Scratch scratch;
+  const auto [text, lacks] = GENERATE(table<std::string, std::string>(
+      {{"#!/nowhere/sh\n", " is there, and the interpreter or loader that it names is not"},
+       {"exit 0\n", " is no program for this machine, nor a script that begins with #!"}}));
+  const auto path = (scratch.path / "program").string();
+  std::ofstream(path) << text;
+  fs::permissions(path, fs::perms::owner_all);
+  CHECK(Child::start({"program", {path}, {}}).error().message == path + lacks);
+}
+
 TEST_CASE("who writes without end is read a piece at a time") {
   Child child = started(shell("exec yes"));
   for (int turn = 0; turn < 3; ++turn) {
