@@ -208,6 +208,19 @@ TEST_CASE("TLS: a trusted server by its name only, and records in parts") {
   REQUIRE(turn_until(*bus, [&] { return bus->status().connections == 2; }));
 }
 
+TEST_CASE("a server that has too many connections is not told to be slow") {
+  const NatsServer server({.config = "max_connections: 1"});
+  const auto first = connect_to(server);
+  for (int i = 0; i < 10; ++i) {
+    const auto second = NatsBus::connect(options_for(server), quiet());
+    REQUIRE_FALSE(second);
+    const auto& said = second.error().message;
+    INFO(said);
+    CHECK((said.find("maximum connections exceeded") != std::string::npos ||
+           said.find("ended the connection in the handshake") != std::string::npos));
+  }
+}
+
 TEST_CASE("a silent server ends a flush") {
   NatsServer server;
   auto bus = connect_to(server);

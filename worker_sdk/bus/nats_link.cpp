@@ -42,7 +42,9 @@ Error library_error(natsStatus status) {
   const char* detail = nats_GetLastError(nullptr);
   std::string text = natsStatus_GetText(status);
   const std::string_view more = without_place(detail == nullptr ? "" : detail);
-  if (more == "Expected 'PONG', got ''") return {Errc::kDisconnected, "no answer to the handshake in time"};
+  if (more == "Expected 'PONG', got ''") {
+    return {Errc::kDisconnected, "the server ended the connection in the handshake, or did not answer in time"};
+  }
   if (!more.empty() && more != text) text.append(": ").append(more);
   switch (status) {
     case NATS_CONNECTION_AUTH_FAILED:
