@@ -178,6 +178,18 @@ void collect_write_only(const PropertyRule& rule, const Json& value, const Json:
   }
 }
 
+/// What a JSON pointer goes through from the outside in. A reference may go through as many as fit into a request.
+std::vector<std::string> tokens_of_pointer(const std::string& pointer) {
+  std::vector<std::string> steps;
+  for (Json::json_pointer at(pointer); !at.empty(); at.pop_back()) steps.push_back(at.back());
+  std::ranges::reverse(steps);
+  return steps;
+}
+
+const PropertyRule& rule_within(const PropertyRule& around, const std::string& step) {
+  return around.items && !around.properties.contains(step) ? around.of_items() : around.of(step);
+}
+
 }  // namespace
 
 const PropertyRule& PropertyRule::of(std::string_view property) const {
@@ -191,18 +203,17 @@ const PropertyRule& PropertyRule::of_items() const {
 }
 
 const PropertyRule& rule_at(const PropertyRule& rules, const std::string& pointer) {
-  const Json::json_pointer at(pointer);
-  if (at.empty()) return rules;
-  const auto& around = rule_at(rules, at.parent_pointer().to_string());
-  return around.items && !around.properties.contains(at.back()) ? around.of_items() : around.of(at.back());
+  const auto* rule = &rules;
+  for (const auto& step : tokens_of_pointer(pointer)) rule = &rule_within(*rule, step);
+  return *rule;
 }
 
 bool is_confidential(const PropertyRule& rules, const std::string& pointer) {
-  for (Json::json_pointer at(pointer); !at.empty(); at.pop_back()) {
-    const auto& rule = rule_at(rules, at.to_string());
-    if (rule.secret || rule.write_only) return true;
-  }
-  return false;
+  const auto* rule = &rules;
+  return std::ranges::any_of(tokens_of_pointer(pointer), [&](const auto& step) {
+    rule = &rule_within(*rule, step);
+    return rule->secret || rule->write_only;
+  });
 }
 
 bool within(const std::string& pointer, const std::string& around) {

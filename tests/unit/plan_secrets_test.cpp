@@ -177,3 +177,14 @@ TEST_CASE("what could not be read back for its size is a mistake of the plan, bu
   REQUIRE(all.size() == 1);
   CHECK_THAT(all.front(), Contains("a: properties of 300") && Contains("the limit is 262144"));
 }
+
+TEST_CASE("a reference that goes through more than any object holds is looked at, and soon") {
+  std::string path = "nothing";
+  for (int i = 0; i < 100'000; ++i) path += ".a";
+  World world;
+  auto db = database("db", "owner");
+  db.holes = {{"/owner", {{TextPart::Kind::kResource, "owner", path}}}};
+  const auto result = make_plan({"shop", {role("owner"), db}}, ApplyMode::kReconcile, world);
+  REQUIRE_FALSE(result.unchecked.empty());
+  CHECK_THAT(result.unchecked[0].message, Contains("says nothing of a property 'nothing'"));
+}
