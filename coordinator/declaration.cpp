@@ -141,8 +141,9 @@ std::vector<std::string> cycle_of(const std::vector<DeclaredResource>& resources
   }
   if (open.empty()) return {};
   std::vector<std::string> path;
-  for (std::string at(open.begin()->first); std::ranges::find(path, at) == path.end(); at = *open.at(at).begin()) {
-    path.push_back(at);
+  std::set<std::string_view> passed;  // a search of the way would take too long: it may be as long as the stack
+  for (auto at = open.begin(); passed.insert(at->first).second; at = open.find(*at->second.begin())) {
+    path.emplace_back(at->first);
   }
   const auto again = *open.at(path.back()).begin();
   path.erase(path.begin(), std::ranges::find(path, again));

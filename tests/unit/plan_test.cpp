@@ -506,6 +506,18 @@ TEST_CASE("a cycle is printed as a cycle") {
   CHECK(result.mistakes[0].resource == result.mistakes[0].message.substr(result.mistakes[0].message.size() - 1));
 }
 
+TEST_CASE("a cycle through all of a large stack is found, and soon") {
+  constexpr std::size_t kResources = 300'000;
+  std::vector<DeclaredResource> ring(kResources);
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    ring[i].name = std::to_string(i);
+    ring[i].after = {std::to_string((i + 1) % ring.size())};
+  }
+  const auto cycle = cycle_of(ring);
+  REQUIRE(cycle.size() == ring.size() + 1);
+  CHECK(cycle.front() == cycle.back());
+}
+
 TEST_CASE("declarations come back from JSON as they were") {
   auto full = database("db", "owner");
   full.after = {"x"};
