@@ -61,6 +61,16 @@ std::string_view option(const OptionsPtr& options, std::string_view keyword) {
   return "";
 }
 
+/// Whether a URI has an `@` behind its first `/`. As part of a password, which libpq then takes for a host or for a
+/// database, it looks like that of a database's name; both can be percent-encoded.
+bool sign_behind_slash(std::string_view dsn) {
+  if (!dsn.starts_with("postgresql://") && !dsn.starts_with("postgres://")) return false;
+  dsn.remove_prefix(dsn.find("://") + 3);
+  dsn = dsn.substr(0, dsn.find('?'));
+  const auto slash = dsn.find('/');
+  return slash != dsn.npos && dsn.find('@', slash) != dsn.npos;
+}
+
 /// libpq's own messages about a dsn that it cannot take apart quote it, password and all: they are not used. A password
 /// with an unescaped `@` or `/` gives a host or port with a part of it, and those stand in later messages.
 Result<void> check_dsn(const std::string& dsn) {
@@ -72,6 +82,10 @@ Result<void> check_dsn(const std::string& dsn) {
       option(options, "port").find_first_not_of("0123456789, ") != std::string_view::npos) {
     return invalid_request(
         "config.dsn: host or port is none; special characters of a password must be percent-encoded");
+  }
+  if (sign_behind_slash(dsn)) {
+    return invalid_request(
+        "config.dsn: an @ behind the first /; special characters of a password or a name must be percent-encoded");
   }
   return {};
 }

@@ -207,6 +207,8 @@ TEST_CASE("mistakes in the config name the key and never the dsn") {
       {{{"dsn", "host=x password=canary canary2"}}, "config.dsn"},
       {{{"dsn", "postgresql://u:can@ary@127.0.0.1/db"}}, "config.dsn"},
       {{{"dsn", "postgresql://u:can/ary@127.0.0.1/db"}}, "config.dsn"},
+      {{{"dsn", "postgresql://u:can@canary/ary@127.0.0.1/db"}}, "config.dsn"},
+      {{{"dsn", "postgres://u:1/canary@127.0.0.1/db"}}, "config.dsn"},
       {{{"dsn", "postgresql://u:canary@127.0.0.1/db?nonsense=1"}}, "config.dsn"},
       {{{"dsn", std::string("host=x\0canary", 13)}}, "config.dsn"}};
   for (const auto& [config, key] : mistakes) {
