@@ -97,7 +97,7 @@ Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted, bool
     if (!answer) return answer.error();
     const Json said = Json::parse(*answer);
     draft = field(said, "draft");
-    if (wanted.stacks.size() > 3) progress.show("sent " + field(said, "resources") + " resources");
+    if (wanted.stacks.size() > 3) progress.show("sent " + escape(field(said, "resources")) + " resources");
     return {};
   };
   for (const auto& stack : wanted.stacks) {
@@ -201,7 +201,7 @@ std::string summary_line(const Json& summary) {
 
 void show_action(const Screen& screen, std::ostream& out, const std::string& action) {
   const auto colour = screen.colour ? colour_of_action(action) : std::string_view();
-  out << colour << sign_of(action) << " " << action << (colour.empty() ? "" : "\x1b[0m") << " ";
+  out << colour << sign_of(action) << " " << escape(action) << (colour.empty() ? "" : "\x1b[0m") << " ";
 }
 
 void show_plan(Screen& screen, std::ostream& out, const Json& plan) {
@@ -220,7 +220,7 @@ void show_plan(Screen& screen, std::ostream& out, const Json& plan) {
     if (const auto reason = field(step, "reason"); !reason.empty()) out << "  (" << escape(reason) << ")";
     out << '\n';
     for (const Json& change : step.value("patch", Json::array())) {
-      out << "      " << field(change, "op") << " " << escape(field(change, "path"));
+      out << "      " << escape(field(change, "op")) << " " << escape(field(change, "path"));
       if (change.contains("value")) out << " = " << value_of(change);
       if (change.contains("was")) out << " (was " << short_value(change.at("was")) << ")";
       out << '\n';
@@ -248,7 +248,7 @@ bool ended(const Json& command) {
 std::string progress_line(const Json& command) {
   const Json progress = command.value("progress", Json::object());
   const auto count = [&](const char* name) { return progress.value(name, std::uint64_t{0}); };
-  std::string line = fmt::format("command {} {}", field(command, "command"), field(command, "state"));
+  std::string line = fmt::format("command {} {}", escape(field(command, "command")), escape(field(command, "state")));
   if (progress.empty()) return line;
   line += fmt::format(": {} done, {} running, {} waiting", count("done"), count("running"), count("pending"));
   if (const auto failed = count("failed") + count("blocked"); failed > 0)
@@ -301,8 +301,8 @@ void show_results(Screen& screen, const Json& command) {
                  column("MESSAGE", "message")},
                 odd);
   }
-  screen.out << "command " << field(command, "command") << ": " << field(command, "state");
-  for (const auto& [action, count] : done) screen.out << ", " << count << " " << action << " done";
+  screen.out << "command " << escape(field(command, "command")) << ": " << escape(field(command, "state"));
+  for (const auto& [action, count] : done) screen.out << ", " << count << " " << escape(action) << " done";
   if (!odd.empty()) screen.out << ", " << odd.size() << " not done";
   screen.out << '\n';
 }
@@ -326,7 +326,7 @@ Result<std::optional<Json>> await_command(Client& client, Screen& screen, const 
     } else if (!may_pass(command.error()) || steady_clock::now() - last_answer > kAwayAtMost) {
       return command.error();
     } else {
-      progress.show("command " + id + ": waiting for the coordinator to come back");
+      progress.show("command " + escape(id) + ": waiting for the coordinator to come back");
     }
     std::this_thread::sleep_for(kPoll);
   }
@@ -338,7 +338,7 @@ Result<std::optional<Json>> await_command(Client& client, Screen& screen, const 
 std::string changes_beside(const Json& plan) {
   std::string said;
   for (const Json& other : plan.value("behind", Json::array())) {
-    said += (said.empty() ? "command " : ", command ") + field(other, "command") + " is changing " +
+    said += (said.empty() ? "command " : ", command ") + escape(field(other, "command")) + " is changing " +
             escape(plain(other.at("changes").at(0)));
     if (const auto more = other.at("changes_total").get<std::size_t>() - 1; more > 0)
       said += " and " + std::to_string(more) + " more";
@@ -474,11 +474,11 @@ int apply(Client& client, Screen& screen, const ApplyOptions& options, const Ask
   const auto id = field(Json::parse(*started), "command");
   auto finished = await_command(client, screen, id, interrupted);
   if (!finished) {
-    note(screen, "the command goes on as far as is known: muster command " + id);
+    note(screen, "the command goes on as far as is known: muster command " + escape(id));
     return report(screen, finished.error());
   }
   if (!finished->has_value()) {
-    note(screen, "stopped watching; the command goes on: muster command " + id + ", muster cancel " + id);
+    note(screen, escape("stopped watching; the command goes on: muster command " + id + ", muster cancel " + id));
     return 1;
   }
   Json& whole = **finished;

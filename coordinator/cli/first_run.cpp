@@ -85,13 +85,13 @@ void FirstRun::watch(const std::stop_token& stop, const Config& config, Screen& 
     const Json problems = run.value("problems", Json::array());
     for (const Json& problem : problems) {
       if (&problem - &problems.front() == kProblemsShown) {
-        note(screen, "and more problems: muster run " + id);
+        note(screen, "and more problems: muster run " + escape(id));
         break;
       }
       note(screen, escape("problem: " + field(problem, "target") + " " + field(problem, "type") + " " +
                           field(problem, "code") + ": " + field(problem, "message")));
     }
-    note(screen, "first run " + field(run, "state") + " (" + id + ")");
+    note(screen, escape("first run " + field(run, "state") + " (" + id + ")"));
   }
   const int counted = counts(*client, screen);
   status_ = std::max(result, counted);

@@ -71,7 +71,14 @@ Action with_fleet(FleetAction use) {
       (*connected)->stop_when(Interrupts::came);
       return std::unique_ptr<Client>(std::move(*connected));
     });
-    return use(client, session.screen);
+    try {
+      return use(client, session.screen);
+    } catch (const Json::exception& error) {  // by a version that knows other fields, or by no coordinator
+      return report(session.screen, Error{Errc::kMalformed,
+                                          "the answer is none that this version understands: the coordinator is of "
+                                          "another version, or something else answers (" +
+                                              std::string(error.what()) + ")"});
+    }
   };
 }
 

@@ -44,8 +44,8 @@ std::string progress_line(const Json& run) {
   std::size_t complete = 0;
   for (const Json& scan : scans) complete += scan.value("complete", false) ? 1 : 0;
   const std::string waiting = field(run, "waiting");
-  return fmt::format("run {} {}: {} of {} scans, {} listed, {} read{}", field(run, "run"), field(run, "state"),
-                     complete, scans.size(), sum(run, "listed"), sum(run, "read"),
+  return fmt::format("run {} {}: {} of {} scans, {} listed, {} read{}", escape(field(run, "run")),
+                     escape(field(run, "state")), complete, scans.size(), sum(run, "listed"), sum(run, "read"),
                      waiting.empty() ? "" : "; " + escape(waiting));
 }
 
@@ -109,7 +109,7 @@ Result<std::optional<std::string>> await_run(Client& client, Screen& screen, con
     } else if (!may_pass(answer.error()) || steady_clock::now() - last_answer > kAwayAtMost) {
       return answer.error();
     } else {
-      progress.show("run " + awaited + ": waiting for the coordinator to come back");
+      progress.show("run " + escape(awaited) + ": waiting for the coordinator to come back");
     }
     std::this_thread::sleep_for(kPoll);
   }
@@ -137,15 +137,16 @@ int discover(Client& client, Screen& screen, const DiscoverOptions& options, con
   const std::string id = field(Json::parse(*started), "run");
   if (!options.wait) {
     write_answer(screen, *started, [&](const Json& answer) {
-      screen.out << "run " << id << (answer.value("merged", false) ? " follows the one that runs now" : " started")
-                 << ": muster run " << id << '\n';
+      const bool merged = answer.value("merged", false);
+      screen.out << "run " << escape(id) << (merged ? " follows the one that runs now" : " started") << ": muster run "
+                 << escape(id) << '\n';
     });
     return 0;
   }
   const auto finished = await_runs(client, screen, id, interrupted);
   if (!finished) return report(screen, finished.error());
   if (!finished->has_value()) {
-    note(screen, "stopped waiting; the run goes on: muster run " + id);
+    note(screen, "stopped waiting; the run goes on: muster run " + escape(id));
     return 1;
   }
   const auto& reports = **finished;
@@ -154,7 +155,8 @@ int discover(Client& client, Screen& screen, const DiscoverOptions& options, con
   for (const auto& report : reports) {
     const Json run = Json::parse(report);
     status = std::max(status, run_status(run));
-    if (&report != &reports.front()) note(screen, "what was not found is listed in: muster run " + field(run, "run"));
+    if (&report != &reports.front())
+      note(screen, "what was not found is listed in: muster run " + escape(field(run, "run")));
   }
   return status;
 }

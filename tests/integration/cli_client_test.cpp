@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "coordinator/cli/client.h"
+#include "support/fleet_client.h"
 #include "support/nats_server.h"
+#include "support/scratch.h"
 
 using namespace muster;
 using namespace std::chrono_literals;
@@ -80,6 +82,21 @@ std::unique_ptr<cli::NatsClient> client_of(const NatsServer& server, Millis time
   return std::move(*client);
 }
 
+/// What `muster` says, in the end, and how it exits.
+struct Said {
+  int status;
+  std::string out, err;
+};
+
+Said say(const NatsServer& server, std::vector<std::string> words) {
+  const test::Scratch scratch;
+  const auto out = scratch.path / "out", err = scratch.path / "err";
+  words.insert(words.begin(), test::built("muster"));
+  words.insert(words.end(), {"--nats", server.url()});
+  const int status = test::wait_for(test::spawn({words, {}, out, err}));
+  return {status, test::slurp(out), test::slurp(err)};
+}
+
 }  // namespace
 
 TEST_CASE("a question that changes nothing is asked again until somebody answers") {
@@ -113,6 +130,31 @@ TEST_CASE("a stream that takes in questions does not answer for a coordinator") 
     const auto answer = client_of(server, 100ms)->ask("status", cli::Json::object());
     REQUIRE_FALSE(answer);
     CHECK(answer.error().code == Errc::kNoResponders);
+  }
+}
+
+TEST_CASE("an answer that is not as expected is said to be none, and not taken for a mistake of the program") {
+  const NatsServer server;
+  const Coordinator coordinator(server, 1, {R"({"merged":7,"checks":7,"plan":7,"types":7,"count":"x"})"});
+  const auto words = GENERATE(std::vector<std::string>{"discover"}, std::vector<std::string>{"status"},
+                              std::vector<std::string>{"command", "x"});
+  const auto said = say(server, words);
+  INFO(said.err);
+  CHECK(said.status == 1);
+  CHECK(said.err.find("muster: the answer is none that this version understands") == 0);
+}
+
+TEST_CASE("nothing of an answer reaches a terminal as it is") {
+  const NatsServer server;
+  const Coordinator coordinator(server, 1, {R"({"run":"\u001b[31m","command":"\u001b[31m","state":"\u001b[31m",
+      "plan":{"summary":{},"steps":[{"action":"\u001b[31m","patch":[{"op":"\u001b[31m"}]}]},
+      "results":[{"state":"done","action":"\u001b[31m"}]})"});
+  for (const auto& words : {std::vector<std::string>{"discover"}, std::vector<std::string>{"command", "x"}}) {
+    const auto said = say(server, words);
+    INFO(said.out << said.err);
+    CHECK(said.status == 0);
+    CHECK(said.out.find("\\x1b[31m") != std::string::npos);
+    CHECK(said.out.find('\x1b') == std::string::npos);
   }
 }
 
