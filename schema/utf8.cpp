@@ -1,5 +1,6 @@
 #include "schema/utf8.h"
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -53,6 +54,16 @@ std::string_view utf8_prefix(std::string_view text, std::size_t max_bytes) {
   if (text.size() <= max_bytes) return text;
   while (max_bytes > 0 && (static_cast<Byte>(text[max_bytes]) & 0xc0U) == 0x80) --max_bytes;
   return text.substr(0, max_bytes);
+}
+
+std::size_t decode_character(std::string_view text, std::uint32_t& code) {
+  constexpr std::array<std::uint32_t, 5> kLeadBits{0, 0x7f, 0x1f, 0x0f, 0x07};
+  const auto* at = reinterpret_cast<const Byte*>(text.data());
+  const auto length = text.empty() ? 0 : sequence_length(at, text.size());
+  if (length == 0) return 0;
+  code = at[0] & kLeadBits.at(length);
+  for (std::size_t i = 1; i < length; ++i) code = (code << 6U) | (at[i] & 0x3fU);
+  return length;
 }
 
 }  // namespace muster

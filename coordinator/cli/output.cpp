@@ -11,8 +11,7 @@
 #include <ostream>
 #include <utility>
 
-#include <spdlog/fmt/fmt.h>
-
+#include "schema/shown_text.h"
 #include "schema/utf8.h"
 
 namespace muster::cli {
@@ -21,36 +20,6 @@ namespace {
 constexpr std::size_t kGap = 2;             // blanks between columns
 constexpr std::size_t kNarrowest = 8;       // columns are not cut below this
 constexpr long long kProgressEvery = 3000;  // ms between lines where there is no terminal
-
-/// Length in bytes of the character at the start of `text`, 0 when it is no UTF-8; `code` gets its code point.
-std::size_t decode(std::string_view text, std::uint32_t& code) {
-  constexpr std::array<std::uint32_t, 5> kLeadBits{0, 0x7F, 0x1F, 0x0F, 0x07};
-  std::size_t length = 1;
-  while (length <= 4 && !valid_utf8(text.substr(0, length))) ++length;
-  if (length > 4) return 0;
-  code = static_cast<unsigned char>(text.front()) & kLeadBits.at(length);
-  for (std::size_t i = 1; i < length; ++i) code = (code << 6U) | (static_cast<unsigned char>(text[i]) & 0x3FU);
-  return length;
-}
-
-/// Characters that move, hide or reorder what stands beside them.
-bool unsafe(std::uint32_t code) {
-  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || (code >= 0x200B && code <= 0x200F) ||
-         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2060 && code <= 0x2069) || code == 0xFEFF;
-}
-
-std::string escaped(std::uint32_t code) {
-  switch (code) {
-    case '\n':
-      return "\\n";
-    case '\r':
-      return "\\r";
-    case '\t':
-      return "\\t";
-    default:
-      return code < 0x80 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{{{:x}}}", code);
-  }
-}
 
 /// Columns that a character takes up: none where it is put onto the one before it, two where it is East Asian or emoji.
 std::size_t columns_of(std::uint32_t code) {
@@ -69,7 +38,7 @@ std::pair<std::size_t, std::size_t> fitting(std::string_view text, std::size_t w
   while (bytes < text.size()) {
     std::uint32_t code = 0;
     const bool ascii = static_cast<unsigned char>(text[bytes]) < 0x80;
-    const std::size_t length = ascii ? 1 : decode(text.substr(bytes), code);
+    const std::size_t length = ascii ? 1 : decode_character(text.substr(bytes), code);
     const std::size_t more = length == 0 ? 1 : columns_of(code);
     if (columns + more > width) break;
     columns += more;
@@ -140,20 +109,7 @@ void note(Screen& screen, std::string_view text) {
 }
 
 std::string escape(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    std::uint32_t code = 0;
-    const std::size_t length = decode(text, code);
-    if (length == 0) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
-    } else if (unsafe(code)) {
-      out += escaped(code);
-    } else {
-      out += text.substr(0, length);
-    }
-    text.remove_prefix(std::max<std::size_t>(length, 1));
-  }
-  return out;
+  return shown_text(text);
 }
 
 std::string log_line(std::string_view process, std::string_view line) {

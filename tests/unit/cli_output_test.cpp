@@ -1,9 +1,18 @@
 #include "coordinator/cli/output.h"
 #include "coordinator/cli/output_limit.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include <spdlog/logger.h>
 #include <catch2/catch.hpp>
 
+#include "support/fleet_client.h"
+#include "support/scratch.h"
 #include "unit/cli_screen.h"
+#include "worker_sdk/bus/stderr_log.h"
 
 using namespace muster;
 using namespace muster::cli;
@@ -208,4 +217,17 @@ TEST_CASE("of what a process writes without end 64 KiB a second are passed on, a
     }
     CHECK(limit.take_left_out() == 0);
   }
+}
+
+TEST_CASE("what a log says of others is one line that no terminal obeys") {
+  const test::Scratch scratch;
+  const auto file = scratch.path / "log";
+  std::fflush(stderr);
+  const int before = dup(STDERR_FILENO), to = open(file.c_str(), O_WRONLY | O_CREAT, 0600);
+  dup2(to, STDERR_FILENO);
+  stderr_log("it", spdlog::level::info, true)->warn("{}", "a\nb \x1b[31m \xc2\x9b\x33m \x9b\x34m \xe2\x80\xae é");
+  dup2(before, STDERR_FILENO);
+  close(before);
+  close(to);
+  CHECK_THAT(test::slurp(file), Catch::EndsWith("Z warning it a\\nb \\x1b[31m \\u{9b}3m \\x9b4m \\u{202e} é\n"));
 }

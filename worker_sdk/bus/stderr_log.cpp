@@ -7,32 +7,23 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 
-#include <array>
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "schema/shown_text.h"
 #include "worker_sdk/bus/stderr_gate.h"
 
 namespace muster {
 namespace {
 
-/// The entry's text, with control characters as escapes.
+/// The entry's text, whatever it holds.
 class OneLine final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& line, const std::tm&, spdlog::memory_buf_t& out) override {
-    for (const char c : std::string_view(line.payload.data(), line.payload.size())) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (byte >= 0x20 && byte != 0x7f) {
-        out.push_back(c);
-        continue;
-      }
-      constexpr std::string_view kHex = "0123456789abcdef";
-      const std::array<char, 4> escaped{'\\', 'x', kHex[byte >> 4U], kHex[byte & 15U]};
-      c == '\n' ? out.append(std::string_view("\\n")) : out.append(escaped);
-    }
+    out.append(std::string_view(shown_text({line.payload.data(), line.payload.size()})));
   }
   [[nodiscard]] std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
     return std::make_unique<OneLine>();

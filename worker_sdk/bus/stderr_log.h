@@ -9,7 +9,7 @@
 namespace muster {
 
 /// A log on stderr: times in UTC, colour where a terminal takes it, each entry on one line whatever it holds, for what
-/// others say must not look like an entry of its own.
+/// others say must not look like an entry of its own, and nothing that a terminal would obey.
 std::shared_ptr<spdlog::logger> stderr_log(const std::string& name, spdlog::level::level_enum level, bool plain);
 
 /// Has standard input, output and error be there, at the begin of a process. Where one of them is closed, what is
