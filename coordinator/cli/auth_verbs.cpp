@@ -1,5 +1,7 @@
 // The verb that writes a nats-server's users.
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -87,7 +89,10 @@ std::string server_conf(const fs::path& directory) {
 /// Writes it all and tells of each user.
 Result<Json> write_users(const fs::path& directory, const Subjects& subjects, const std::vector<BusUser>& users) {
   std::error_code error;
+  const mode_t mask = umask(0);
+  umask(mask | S_IWGRP | S_IWOTH);  // who can write there could put another list of users in its place
   fs::create_directories(directory, error);
+  umask(mask);
   if (error) return Error{Errc::kInternalFailure, directory.string() + " cannot be made: " + error.message()};
   std::map<std::string, std::string> keys;
   Json rows = Json::array();

@@ -1,5 +1,7 @@
 // Who may do what on a real bus: the users that `muster auth nats-conf` makes.
 
+#include <sys/stat.h>
+
 #include <fstream>
 #include <map>
 #include <memory>
@@ -421,6 +423,23 @@ TEST_CASE("nats-conf: the same users again with the same keys, one more, and wha
   CHECK(users.make({"--worker", std::string(30, 'n') + "/" + std::string(30, 'p')}).status == 2);
   std::ofstream(users.seed("observer")) << "SUdamaged\n";
   CHECK(users.make(all).status == 1);
+}
+
+TEST_CASE("nobody else can write to the directory that nats-conf makes") {
+  const Scratch scratch;
+  const auto before = umask(0);
+  const auto directory = scratch.path / "new" / "deep";
+  const auto status = muster::test::wait_for(
+      muster::test::spawn({{built("muster"), "auth", "nats-conf", "--worker", "FS", "--out", directory / "auth"},
+                           {},
+                           "/dev/null",
+                           "/dev/null"}));
+  umask(before);
+  REQUIRE(status == 0);
+  const auto others = fs::perms::group_write | fs::perms::others_write;
+  for (const auto& made : {directory.parent_path(), directory, directory / "auth"}) {
+    CHECK((fs::status(made).permissions() & others) == fs::perms::none);
+  }
 }
 
 TEST_CASE("a shell reads what nats-conf writes for a process, whatever the directory is called") {
