@@ -43,6 +43,13 @@ StreamError error_of(const nlohmann::json& answer) {
   return error;
 }
 
+/// Whether it is a stream that answers, and not this one: one that holds the same subjects in another domain, or has
+/// taken them since this one went. Nothing it has goes to those who watch.
+bool is_of_other_stream(const nlohmann::json& answer, const std::string& stream) {
+  const auto it = answer.is_object() ? answer.find("stream") : answer.end();
+  return it != answer.end() && *it != stream;
+}
+
 /// The last event of a batch of this fleet, by its id.
 std::optional<std::uint64_t> last_of(std::string_view id, const FleetId& fleet) {
   if (!id.starts_with(fleet.value + "-")) return std::nullopt;
@@ -106,6 +113,7 @@ void Publisher::on_reply(std::string_view what, const Message& message, TimePoin
   const auto batch = std::ranges::find_if(window_, [&](const Batch& one) { return one.message.reply == subject; });
   if (batch == window_.end()) return;
   const auto answer = nlohmann::json::parse(message.data, nullptr, false);
+  if (is_of_other_stream(answer, subjects_.event_stream())) return;
   const auto error = error_of(answer);
   if (error.code == kNotBehind) {
     on_not_behind(*batch, error.description);

@@ -208,6 +208,35 @@ TEST_CASE_METHOD(PublisherFixture, "what is no acknowledgement acknowledges noth
   CHECK(pump().at(0) == sent);
 }
 
+TEST_CASE_METHOD(PublisherFixture, "what another stream has of the same subjects is not published") {
+  stream_is_there();
+  emit("a.a");
+  const auto sent = pump().at(0);
+  const std::string said =
+      GENERATE(R"({"stream":"ARCHIVE","seq":7})",
+               R"({"stream":"ARCHIVE","seq":0,"error":{"code":400,"err_code":10070,"description":"wrong"}})");
+  const auto said_by_other = [&] { answer(sent.reply.substr(std::string("_INBOX_x.").size()), said); };
+  said_by_other();
+  CHECK(publisher->published() == 0);
+  SECTION("the fleet's has it, too") {
+    acknowledge(sent);
+    CHECK(publisher->published() == 1);
+  }
+  SECTION("the fleet's is no more, and that one took its place") {
+    for (int seconds = 0; seconds < 66; ++seconds) {
+      clock.advance(std::chrono::seconds(1));
+      const auto again = pump();
+      if (!again.empty() && !publisher->streaming()) {
+        CHECK(again.at(0).subject == "muster.event.NS.a.a");
+        break;
+      }
+      if (!again.empty()) said_by_other();
+    }
+    CHECK_FALSE(publisher->streaming());
+    CHECK(publisher->published() == 1);
+  }
+}
+
 TEST_CASE_METHOD(PublisherFixture, "a stream that refuses after a long time has as long to be there again") {
   stream_is_there();
   clock.advance(std::chrono::seconds(100));
