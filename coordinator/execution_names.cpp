@@ -104,7 +104,12 @@ std::string way_to_replace(Store& store, const CommandPlan& plan, const CommandS
          "time, `lifecycle: {replace: create-first}` of " + replaced.name + " makes that first)";
 }
 
-std::string way_to_create(const CommandPlan& plan, const CommandStep& created) {
+std::string way_to_create(const CommandPlan& plan, const CommandStep& created, bool create_first) {
+  if (create_first) {
+    return " (" + created.native_id +
+           ", which it replaces, is deleted only when it has been made: where that is in its " +
+           "way, declare another name, or `lifecycle: {replace: delete-first}`)";
+  }
   const auto had_its_name = [&](const CommandStep& step) {
     return step.action == StepAction::kDelete && step.stack == created.stack && step.name == created.name &&
            step.target == created.target;

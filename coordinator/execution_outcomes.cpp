@@ -143,7 +143,7 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
   }
   if (create) {
     if (error.code == Errc::kAlreadyExists && !unknown) {
-      return fail(work, {error.code, error.message + way_to_create(plan_, work.step), {}, 0});
+      return fail(work, {error.code, error.message + way_to_create(plan_, work.step, work.create_first), {}, 0});
     }
     const bool not_applied = error_traits(error.code).applied == Applied::kNotApplied;
     if (error.code == Errc::kAlreadyExists || (unknown && not_applied) || row_.cancel == Cancelled::kForced) {

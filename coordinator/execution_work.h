@@ -137,6 +137,6 @@ void rename_others(Store& store, const CommandStep& step);
 /// behind what the plugin says.
 std::string way_to_replace(Store& store, const CommandPlan& plan, const CommandStep& replaced);
 /// The same of what is not created, since something is there already.
-std::string way_to_create(const CommandPlan& plan, const CommandStep& created);
+std::string way_to_create(const CommandPlan& plan, const CommandStep& created, bool create_first);
 
 }  // namespace muster

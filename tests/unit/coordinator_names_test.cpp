@@ -268,6 +268,24 @@ TEST_CASE_METHOD(CommandsFixture, "what cannot be made for what had its name say
   CHECK(system.things["NS::Item"].size() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what cannot be made beside what it replaces says how it can") {
+  start_discovered();
+  auto wanted = box("a", {{"kind", "x"}});
+  REQUIRE(apply(stack({wanted}))["state"] == "complete");
+  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+    const bool creates = std::holds_alternative<CreateJob>(job.operation);
+    if (!creates || thing("a").is_null()) return {};
+    return JobResult(Error{Errc::kAlreadyExists, "there is one named a", {}, 0});
+  };
+  wanted["properties"]["kind"] = "y";
+  wanted["replace"] = "create-first";
+  const auto said = message_of(apply(stack({wanted})), "a");
+  CHECK_THAT(said, Contains("which it replaces, is deleted only when it has been made") && !Contains("discover"));
+  wanted["replace"] = "delete-first";
+  CHECK(apply(stack({wanted}))["state"] == "complete");
+  CHECK(count() == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what refers to a name that another type has now refers to that") {
   system.add("NS::Item", {"i", R"({"id":"i","name":"a"})", "u", {}});
   start_discovered();
