@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
@@ -49,6 +50,16 @@ std::uint16_t choose_port(const fs::path& file) {
   return try_port(0);
 }
 
+/// The one it had last time: whoever is connected when all of this is started again comes back with it.
+std::string choose_password(const fs::path& file) {
+  SystemRandom random;
+  const std::string fresh = make_token(random);
+  std::string kept;
+  std::ifstream(file) >> kept;
+  const auto is_of_token = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); };
+  return kept.size() == fresh.size() && std::all_of(kept.begin(), kept.end(), is_of_token) ? kept : fresh;
+}
+
 std::string find_server(const Environment& env) {
   const auto it = env.find("PATH");  // Debian puts it where a plain user does not look
   return find_executable("nats-server",
@@ -66,8 +77,7 @@ Result<NatsServer> prepare_nats_server(const std::string& data_dir, const Enviro
   const fs::path directory(data_dir);
   const std::uint16_t port = choose_port(directory / "nats.port");
   if (port == 0) return Error{Errc::kInternalFailure, "no free port on 127.0.0.1"};
-  SystemRandom random;
-  const std::string password = make_token(random);
+  const std::string password = choose_password(directory / "nats.password");
   // An explicit account: the defaults of 2.9 open the global one to everybody when a system account is set alone.
   const std::string config = fmt::format(
       "listen: \"127.0.0.1:{}\"\n"
@@ -78,6 +88,8 @@ Result<NatsServer> prepare_nats_server(const std::string& data_dir, const Enviro
       port, port, nlohmann::json((directory / "nats").string()).dump(), password);
   if (auto written = replace_file(directory / "nats.conf", config, kPrivate); !written) return written.error();
   if (auto written = replace_file(directory / "nats.port", std::to_string(port) + "\n", kPrivate); !written)
+    return written.error();
+  if (auto written = replace_file(directory / "nats.password", password + "\n", kPrivate); !written)
     return written.error();
   NatsServer server;
   server.command = {"nats-server", {executable, "-c", (directory / "nats.conf").string()}, env};

@@ -14,7 +14,7 @@ struct NatsServer {
 };
 
 /// Writes the server's configuration into `data_dir` and says how to start it. The port is the one it had last time,
-/// when that is free within two seconds; else another one.
+/// when that is free within two seconds; else another one. So is the password, unless its file was removed.
 /// errors   kNotFound: no nats-server is installed; kInternalFailure: the directory cannot be written
 Result<NatsServer> prepare_nats_server(const std::string& data_dir, const Environment& env);
 

@@ -372,6 +372,38 @@ TEST_CASE("what ends is started again, and nothing outlives up") {
   for (const pid_t id : all) CHECK(eventually([&] { return !runs(id); }));
 }
 
+TEST_CASE("who is connected when up is killed comes back when it is there again") {
+  const Place place;
+  Up up(place);
+  auto watcher = place.start({"events", "--follow", "--since", "0", "-o", "ndjson"});
+  auto worker = place.start({"worker", "fs"});
+  std::string said;
+  const auto hears = [&](const std::string& what) {
+    return eventually([&] {
+      worker.read_lines([](std::string_view) {});
+      watcher.read_lines([&](std::string_view line) { said += std::string(line) + "\n"; });
+      return said.find(what) != std::string::npos;
+    });
+  };
+  const auto active = [&] { return Json::parse(place.muster("workers -o json").out).size(); };
+  CHECK(hears("muster.run.finished"));
+  CHECK(eventually([&] { return active() == 3; }));
+  up.signal(SIGKILL);
+  CHECK(up.wait() == 128 + SIGKILL);
+  Up again(place);
+  const Answer report = place.muster("discover --wait -o json");
+  CHECK(report.status == 0);
+  CHECK(hears(Json::parse(report.out)["run"].get<std::string>()));
+  CHECK(eventually([&] { return active() == 3; }));
+  for (auto* child : {&watcher, &worker}) {
+    child->signal(SIGTERM);
+    int status = -1;
+    CHECK(eventually([&] { return child->ended(status); }));
+  }
+  again.signal(SIGTERM);
+  CHECK(again.wait() == 0);
+}
+
 TEST_CASE("jobs that wait for slots get more workers") {
   const Place place;
   std::ofstream config(place.config());
