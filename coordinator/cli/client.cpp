@@ -210,6 +210,10 @@ std::vector<std::string> NatsClient::heard(Millis longest) {
   return std::exchange(events_, {});
 }
 
+std::uint64_t NatsClient::connections() const {
+  return bus_->link().connections;
+}
+
 Result<void> LateClient::connect() {
   if (client_) return {};
   auto connected = connect_();
@@ -239,6 +243,10 @@ Result<void> LateClient::listen() {
 
 std::vector<std::string> LateClient::heard(Millis longest) {
   return client_ ? client_->heard(longest) : std::vector<std::string>();
+}
+
+std::uint64_t LateClient::connections() const {
+  return client_ ? client_->connections() : 0;
 }
 
 Result<Page> parse_page(const std::string& answer) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -39,6 +40,8 @@ class Client {
   virtual Result<void> listen() = 0;
   /// Bodies of the event messages that came, in order; waits for the first one, at most `longest`.
   virtual std::vector<std::string> heard(Millis longest) = 0;
+  /// How often there was a connection: what was told between two was told to nobody here.
+  [[nodiscard]] virtual std::uint64_t connections() const = 0;
 };
 
 /// A Client on NATS.
@@ -54,6 +57,7 @@ class NatsClient final : public Client {
   void ask_ahead(std::string_view verb, const Json& request) override;
   Result<void> listen() override;
   std::vector<std::string> heard(Millis longest) override;
+  [[nodiscard]] std::uint64_t connections() const override;
   /// No answer is waited for any longer once this is true: kCancelled.
   void stop_when(std::function<bool()> unwanted) { unwanted_ = std::move(unwanted); }
 
@@ -88,6 +92,7 @@ class LateClient final : public Client {
   void ask_ahead(std::string_view verb, const Json& request) override;
   Result<void> listen() override;
   std::vector<std::string> heard(Millis longest) override;
+  [[nodiscard]] std::uint64_t connections() const override;
 
  private:
   Result<void> connect();

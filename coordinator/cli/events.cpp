@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <ostream>
+#include <utility>
 
 #include "coordinator/cli/verbs.h"
 #include "coordinator/config.h"
@@ -55,8 +56,9 @@ class EventFeed {
       const std::uint64_t sequence = sequence_number(field(event, "sequence"));
       if (last_ != 0 && sequence > last_ + 1) {
         const auto caught_up = catch_up(std::to_string(last_));
-        // A coordinator that is away for a moment: the next message finds the same gap.
-        if (!caught_up) return exit_status(caught_up.error()) == 3 ? Result<void>() : caught_up;
+        // A coordinator that is away for a moment: the log has this one, too.
+        behind_ = !caught_up && exit_status(caught_up.error()) == 3;
+        if (!caught_up) return behind_ ? Result<void>() : caught_up;
       }
       take(event, event.dump(-1, ' ', false, Json::error_handler_t::replace));
       if (done()) break;
@@ -65,6 +67,20 @@ class EventFeed {
     return {};
   }
 
+  /// What was told while nobody was here to hear it, for those who may ask. A coordinator that is away for a moment is
+  /// asked again.
+  Result<void> catch_up_again() {
+    if (last_ == 0) return {};
+    const auto caught_up = catch_up(std::to_string(last_));
+    behind_ = !caught_up && exit_status(caught_up.error()) == 3;
+    const bool goes_on = caught_up || behind_ || caught_up.error().code == Errc::kAccessDenied;
+    return goes_on ? Result<void>() : caught_up;
+  }
+
+  /// All up to `sequence` has been printed, or is of before.
+  void begin_after(std::uint64_t sequence) { last_ = std::max(last_, sequence); }
+
+  [[nodiscard]] bool behind() const { return behind_; }
   [[nodiscard]] bool done() const { return !writable_ || (options_.limit > 0 && left_ == 0); }
   [[nodiscard]] std::uint64_t last() const { return last_; }
   bool finish() { return list_.finish(); }
@@ -83,23 +99,37 @@ class EventFeed {
   const EventsOptions& options_;
   std::uint64_t last_ = 0;  // sequence of the latest event, printed or not; 0: none yet
   std::uint64_t left_;
+  bool behind_ = false;  // there is more in the log
   bool writable_ = true;
   ListWriter list_;
 };
 
+/// Sequence of the latest event; empty for who may not ask.
+Result<std::string> latest(Client& client) {
+  const auto answer = client.ask("status", Json::object());  // whether there is anybody to hear of, too
+  if (!answer) return answer.error().code == Errc::kAccessDenied ? Result<std::string>(std::string()) : answer.error();
+  const Json status = Json::parse(*answer, nullptr, false);
+  const auto at = Json::json_pointer("/events/last");
+  return status.is_object() && status.contains(at) ? status[at].dump() : std::string();
+}
+
 Result<void> follow(Client& client, EventFeed& feed, const EventsOptions& options, const Interrupted& interrupted) {
+  const auto since = options.since.empty() ? latest(client) : Result<std::string>(options.since);
+  if (!since) return since.error();
   if (auto listening = client.listen(); !listening) return listening;  // first, so that nothing falls between
-  if (options.since.empty()) {  // whether there is anybody to hear of, as far as one may ask
-    const auto answer = client.ask("status", Json::object());
-    if (!answer && answer.error().code != Errc::kAccessDenied) return answer.error();
-  } else if (auto caught_up = feed.catch_up(options.since); !caught_up) {
-    return caught_up;
+  auto connections = client.connections();
+  if (!since->empty()) {
+    if (auto caught_up = feed.catch_up(*since); !caught_up) return caught_up;
+    feed.begin_after(sequence_number(*since));
   }
   while (!interrupted() && !feed.done()) {
     for (const std::string& body : client.heard(kListen)) {
       if (auto heard = feed.hear(body); !heard) return interrupted() ? Result<void>() : heard;
       if (feed.done()) break;
     }
+    if (const auto now = std::exchange(connections, client.connections()); now == connections && !feed.behind())
+      continue;
+    if (auto caught_up = feed.catch_up_again(); !caught_up) return caught_up;
   }
   return {};
 }

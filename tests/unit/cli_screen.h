@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -56,9 +57,11 @@ class FakeClient final : public cli::Client {
     heard_.pop_front();
     return next;
   }
+  [[nodiscard]] std::uint64_t connections() const override { return connected; }
   [[nodiscard]] bool all_heard() const { return heard_.empty(); }
 
   std::vector<Request> requests, asked_ahead;
+  std::uint64_t connected = 1;  // so many times
 
  private:
   std::map<std::string, std::deque<Result<std::string>>> answers_;

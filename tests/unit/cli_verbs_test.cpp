@@ -289,6 +289,28 @@ TEST_CASE("a gap stays open while no coordinator answers") {
   CHECK(sequences(test) == "1 2 3 4 ");
 }
 
+TEST_CASE("what was told without a connection is followed up, though nothing happens since") {
+  FakeClient client;
+  client.answer("status", R"({"events":{"last":1}})");
+  client.answer("events", list_of({}));
+  const bool heard = GENERATE(true, false);
+  if (heard) client.hear({event(2)});
+  const bool away = GENERATE(false, true);  // the coordinator is, for a moment
+  if (away) client.answer("events", Error{Errc::kNoResponders, "away"});
+  client.answer("events", heard ? list_of({event(3), event(4)}) : list_of({event(2), event(3), event(4)}));
+  TestScreen test(Format::kNdjson);
+  EventsOptions options;
+  options.follow = true;
+  int idle = 0;
+  const auto interrupted = [&] {
+    if (!client.all_heard()) return false;
+    client.connected = 2;
+    return idle++ == (away ? 2 : 1);
+  };
+  CHECK(events(client, test.screen, options, interrupted) == 0);
+  CHECK(sequences(test) == "2 3 4 ");
+}
+
 TEST_CASE("events are followed of a coordinator that is there, or may not be asked") {
   FakeClient client;
   client.hear({event(1)});
@@ -301,8 +323,14 @@ TEST_CASE("events are followed of a coordinator that is there, or may not be ask
   }
   SECTION("who may only listen") {
     client.answer("status", Error{Errc::kAccessDenied, "not for you"});
-    CHECK(events(client, test.screen, options, [&] { return client.all_heard(); }) == 0);
-    CHECK(sequences(test) == "1 ");
+    client.hear({event(2)});
+    const auto interrupted = [&] {
+      ++client.connected;
+      client.answer("events", Error{Errc::kAccessDenied, "not for you"});
+      return client.all_heard();
+    };
+    CHECK(events(client, test.screen, options, interrupted) == 0);
+    CHECK(sequences(test) == "1 2 ");
   }
 }
 
