@@ -41,8 +41,10 @@ using Mistake = std::function<void(std::string message, std::string pointer)>;
 void check_declared(const DeclaredResource& resource, const TypeRules& rules, const Mistake& mistake);
 
 /// Calls `mistake` with each thing that the type's schema does not take, or is too large, and `unchecked` with what it
-/// could not be asked about. `declared`   the properties, with what is known of references put in `unknown`    pointers
-/// into them of what is not known yet `example`    of what they refer to; none: that stays unasked
+/// could not be asked about.
+/// `declared`   the properties, with what is known of references put in
+/// `unknown`    pointers into them of what is not known yet
+/// `example`    of what they refer to; none: that stays unasked
 void check_schema(const DeclaredResource& resource, const TypeRules& rules, nlohmann::json declared,
                   const std::vector<std::string>& unknown, const ReferenceLookup& example, const Mistake& mistake,
                   const Mistake& unchecked);
