@@ -129,7 +129,7 @@ Result<void> follow(Client& client, EventFeed& feed, const EventsOptions& option
     }
     if (const auto now = std::exchange(connections, client.connections()); now == connections && !feed.behind())
       continue;
-    if (auto caught_up = feed.catch_up_again(); !caught_up) return caught_up;
+    if (auto caught_up = feed.catch_up_again(); !caught_up) return interrupted() ? Result<void>() : caught_up;
   }
   return {};
 }
