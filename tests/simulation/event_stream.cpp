@@ -61,13 +61,13 @@ void EventStream::take(const Message& message) {
   const auto before = taken_.find(id);
   const auto now = clock_.now();
   if (before != taken_.end() && now - before->second < kDuplicateWindow) {
-    return answer(R"({"stream":"x","seq":1,"duplicate":true})");
+    return answer(R"({"stream":")" + subjects_.event_stream() + R"(","seq":1,"duplicate":true})");
   }
   const auto behind = header(message, "Nats-Expected-Last-Msg-Id");
   if (!behind.empty() && behind != last_) return answer(refusal(10070, "wrong last msg ID: " + last_));
   taken_[id] = now;
   last_ = id;
-  answer(R"({"stream":"x","seq":1})");
+  answer(R"({"stream":")" + subjects_.event_stream() + R"(","seq":1})");
   auto subject = subjects_.events();  // ends in a wildcard
   const auto logs = subjects_.event_logs();
   subject.replace(subject.size() - 1, 1, message.subject.substr(logs.size() - 1));
