@@ -22,6 +22,11 @@ Error system_error(const std::string& what) {
   return {Errc::kInternalFailure, what + ": " + std::strerror(errno)};
 }
 
+/// Of this machine, and no fault of what was to be started.
+Error shortage(const std::string& what) {
+  return {Errc::kLimit, what + ": " + std::strerror(errno)};
+}
+
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> list;
   list.reserve(texts.size() + 1);
@@ -154,11 +159,12 @@ Result<Child> Child::start_in(const Command& command, int group) {
   const std::vector<char*> env = pointers(settings);
   std::array<int, 2> output{};
   std::array<int, 2> failure{};  // tells an exec that failed from one that worked: it closes the pipe
-  if (pipe2(output.data(), O_CLOEXEC) != 0) return system_error("pipe");
+  if (pipe2(output.data(), O_CLOEXEC) != 0) return shortage("pipe");
   if (pipe2(failure.data(), O_CLOEXEC) != 0) {
+    const auto no_pipe = shortage("pipe");
     close(output[0]);
     close(output[1]);
-    return system_error("pipe");
+    return no_pipe;
   }
   const pid_t parent = getpid();
   const pid_t pid = fork();
@@ -167,11 +173,13 @@ Result<Child> Child::start_in(const Command& command, int group) {
            parent);
   }
   Failure what{Failure::Step::kProgram, errno};
+  const auto no_process = shortage("fork");
   close(output[1]);
   close(failure[1]);
   const bool failed = pid < 0 || read(failure[0], &what, sizeof what) == sizeof what;
   close(failure[0]);
   Child child(pid, output[0]);
+  if (pid < 0) return no_process;
   if (failed) return describe(what, command);
   fcntl(child.output_, F_SETFL, O_NONBLOCK);
   return child;

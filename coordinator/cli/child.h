@@ -32,8 +32,8 @@ Error replace_process(Command command);
 /// started is killed when it has ended, but for what has left that group.
 class Child {
  public:
-  /// errors   kInternalFailure: no process or pipe to be had, the executable cannot be run, a limit cannot be set;
-  ///          kUnsupported: a limit of CPU without a group
+  /// errors   kLimit: no process or pipe to be had; kInternalFailure: the executable cannot be run, a limit cannot be
+  ///          set; kUnsupported: a limit of CPU without a group
   static Result<Child> start(const Command& command);
 
   Child(Child&& other) noexcept

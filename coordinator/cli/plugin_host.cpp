@@ -185,6 +185,8 @@ void PluginHost::start(Supervisor& supervisor, Group& group, Kept& kept, const P
   if (pid) {
     id_of_[*pid] = id;
     kept.keeper.started(start, *pid, now);
+  } else if (pid.error().code == Errc::kLimit) {
+    kept.keeper.postponed(start, "cannot be started: " + pid.error().message, now);
   } else {
     kept.keeper.not_started(start, "cannot be started: " + pid.error().message, now);
   }

@@ -223,6 +223,14 @@ void PluginKeeper::not_started(const Start& start, const std::string& why, TimeP
   if (edition != nullptr) settle(**edition, (*edition)->seats.at(start.seat), Millis{0}, why, now);
 }
 
+void PluginKeeper::postponed(const Start& start, const std::string& why, TimePoint now) {
+  auto* edition = edition_of(start.version);
+  if (edition == nullptr) return;
+  Restarts& restarts = (*edition)->seats.at(start.seat).restarts;
+  restarts.postponed(now);
+  notices_.push_back(why + "; tried again in " + std::to_string(restarts.back_off().count()) + " ms");
+}
+
 void PluginKeeper::settle(Edition& edition, Seat& seat, Millis ran, const std::string& how, TimePoint now) {
   ++restarts_;
   seat.restarts.ended(ran, now);

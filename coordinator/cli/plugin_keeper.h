@@ -41,7 +41,7 @@ class PluginKeeper {
     std::size_t seat = 0;  // 0..count-1
   };
   struct Actions {
-    std::vector<Start> starts;  // each is answered with started() or not_started()
+    std::vector<Start> starts;  // each is answered with started(), not_started() or postponed()
     std::vector<pid_t> drains;  // SIGTERM
     std::vector<pid_t> kills;   // SIGKILL
   };
@@ -52,6 +52,8 @@ class PluginKeeper {
   // What happens to processes.
   void started(const Start& start, pid_t pid, TimePoint now);
   void not_started(const Start& start, const std::string& why, TimePoint now);
+  /// It could not be tried: this machine has no room for it now. Nothing is quarantined for that.
+  void postponed(const Start& start, const std::string& why, TimePoint now);
   /// `how`   `exited with status 1`
   void ended(pid_t pid, const std::string& how, TimePoint now);
   /// A coordinator counts it among its workers.

@@ -25,6 +25,11 @@ void Restarts::ended(Millis ran, TimePoint now) {
   next_start_ = now + back_off_;
 }
 
+void Restarts::postponed(TimePoint now) {
+  back_off_ = std::clamp(back_off_ * 2, kFirstBackOff, kLastBackOff);
+  next_start_ = now + back_off_;
+}
+
 bool Restarts::hopeless() const {
   return early_ends_.size() >= kHopeless;
 }

@@ -12,6 +12,8 @@ class Restarts {
  public:
   /// It ended, or could not be started, after it had run for `ran`.
   void ended(Millis ran, TimePoint now);
+  /// It was not tried, for a reason that is none of its own.
+  void postponed(TimePoint now);
 
   [[nodiscard]] TimePoint next_start() const { return next_start_; }
   [[nodiscard]] Millis back_off() const { return back_off_; }

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -86,6 +87,18 @@ TEST_CASE("what cannot be run or limited is told by what failed") {
   const auto refused = Child::start(command);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("cgroup.procs: No space left") != std::string::npos);
+}
+
+TEST_CASE("what there are no descriptors for is no fault of the program") {
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{3, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const auto refused = Child::start(shell("true"));
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::kLimit);
+  CHECK(refused.error().message == "pipe: Too many open files");
 }
 
 TEST_CASE("a file that is there and cannot be run is told by what it lacks") {

@@ -244,6 +244,23 @@ TEST_CASE("a program that cannot be run counts as one that dies") {
   CHECK(plugin.reason() == "ended 5 times within 60 s, at last: Exec format error");
 }
 
+TEST_CASE("what there is no room for is tried until there is, and never quarantined") {
+  Plugin plugin;
+  plugin.keeper.want("v1");
+  for (int i = 0; i < 50; ++i) {
+    const auto actions = plugin.keeper.decide(plugin.clock.now());
+    REQUIRE(actions.starts.size() == 1);
+    plugin.keeper.postponed(actions.starts.front(), "no room", plugin.clock.now());
+    const auto pause = plugin.keeper.next_due() - plugin.clock.now();
+    CHECK((pause >= Millis{200} && pause <= Millis{10'000}));
+    CHECK(plugin.turn().empty());
+    plugin.clock.advance(std::chrono::duration_cast<Millis>(pause));
+  }
+  CHECK(plugin.state() == State::kWaiting);
+  CHECK(plugin.keeper.take_notices().back() == "no room; tried again in 10000 ms");
+  CHECK(plugin.start_one() == 1);
+}
+
 TEST_CASE("a new version takes over when a coordinator has accepted all of it, and only then the old one drains") {
   Plugin plugin(2);
   plugin.replace_two();
