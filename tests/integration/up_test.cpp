@@ -441,7 +441,8 @@ TEST_CASE("a worker that muster becomes has the environment of one that muster s
   fs::permissions(text, fs::perms::owner_all);
   const Answer refused = place.muster("worker '" + text.string() + "'");
   CHECK(refused.status == 1);
-  CHECK(refused.err == "muster: worker text cannot be started: " + text.string() + ": Exec format error\n");
+  CHECK(refused.err == "muster: worker text cannot be started: " + text.string() +
+                           " is no program for this machine, nor a script that begins with #!\n");
 }
 
 TEST_CASE("a folder of plugins is started by up, too") {
