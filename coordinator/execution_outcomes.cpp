@@ -148,6 +148,7 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
     const bool not_applied = error_traits(error.code).applied == Applied::kNotApplied;
     if (error.code == Errc::kAlreadyExists || (unknown && not_applied) || row_.cancel == Cancelled::kForced) {
       work.search = {};
+      work.search.refused = error.code == Errc::kNotFound;
       return go_on(work, Phase::kFinding, now);  // what is there of it tells how the uncertain attempt went
     }
     if (error.code == Errc::kNotFound && ask_until_settled(work, Phase::kCreating, needs_time_to_show(work), now)) {
@@ -376,9 +377,19 @@ void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
     search = {};
     return again(work, Phase::kFinding, hidden, now);
   }
-  // It is not there: the uncertain attempt has made nothing so far, and the same key may be tried again.
+  // It is not there: the uncertain attempt has made nothing so far, and the same key may be tried again. With one of an
+  // earlier command, that is refused each time as naming what is gone, nothing is made any more.
   const auto why = search.in_the_way.empty() ? "there is no such object" : search.in_the_way + " is there still";
-  again(work, Phase::kCreating, {Errc::kNotStabilized, why, {}, 0}, now);
+  const Error missing{Errc::kNotStabilized, why, {}, 0};
+  const bool spent = search.refused && search.in_the_way.empty() && !work.inherited_key.empty() &&
+                     !rules_of(*work.type).identity.empty();
+  if (!spent || row_.cancel == Cancelled::kForced || !is_last_try(work, missing, now)) {
+    return again(work, Phase::kCreating, missing, now);
+  }
+  settle_key(work, work.asked.place);
+  work.op.uncertain = false;
+  fail(work,
+       {Errc::kConflict, "what an earlier command may have made is gone: apply again, and it is made anew", {}, 0});
 }
 
 /// It bears the name. Since an earlier command asked for it, somebody else may have made it, with values that nobody

@@ -120,6 +120,7 @@ struct Execution::Work {
     std::vector<std::string> candidates{};  // ids that it gave without properties
     std::optional<Error> hidden{};          // why something could not be seen for the time being
     std::string in_the_way{};               // what is to be replaced, and has the name still
+    bool refused = false;                   // its key was answered with NOT_FOUND
   } search;
 };
 

@@ -124,6 +124,29 @@ TEST_CASE_METHOD(CommandsFixture, "what a command has made and lost is made agai
   CHECK(std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key != first);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a key whose object is gone is not asked for by one command after the other") {
+  start_discovered();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    static_cast<void>(system.change(job));
+    system.things["NS::Box"].clear();
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  REQUIRE(apply(stack({box("a")}))["state"] == "failed");
+  const auto key = [&] { return std::get<CreateJob>(worker().asked<CreateJob>().back().operation).idempotency_key; };
+  const auto first = key();
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (std::get<CreateJob>(job.operation).idempotency_key != first) return {};
+    return JobResult(Error{Errc::kNotFound, "made with this key, and deleted since", {}, 0});
+  };
+  const auto failed = apply(stack({box("a")}));
+  CHECK(result_of(failed, "a") == "failed CONFLICT");
+  CHECK_THAT(message_of(failed, "a"), Contains("apply again"));
+  CHECK(key() == first);
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(key() != first);
+  CHECK(count() == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a change that conflicts is asked for again as another") {
   start_discovered();
   apply(stack({box("a", {{"size", 1}})}));
