@@ -348,9 +348,7 @@ class Planner {
       }
     }
     if (known != nullptr && known->state == ResourceState::kStale) {
-      unchecked(resource.name,
-                "it may be another by now: since it was looked at a run or a change of it has failed, or its target "
-                "has changed");
+      unchecked(resource.name, "it may be another by now: a run or a change of it has failed, or its target changed");
     }
     // What only the system sets stays as it is unless the object is made anew, and so does what its row says.
     const bool stays = step.action != StepAction::kCreate && step.action != StepAction::kReplace;
