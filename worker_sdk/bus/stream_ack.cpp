@@ -5,12 +5,12 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kMaxBytes = 4096;  // of names of a stream and a domain, and why it was refused
+constexpr std::size_t kLargestAck = 4096;  // of names of a stream and a domain, and why it was refused
 
 }  // namespace
 
 std::optional<std::string> acknowledging_stream(std::string_view answer) {
-  if (answer.size() > kMaxBytes || !answer.starts_with('{')) return std::nullopt;
+  if (answer.size() > kLargestAck || !answer.starts_with('{')) return std::nullopt;
   const auto object = nlohmann::json::parse(answer, nullptr, false);
   if (!object.is_object()) return std::nullopt;
   const auto stream = object.find("stream");
