@@ -546,7 +546,7 @@ void Coordinator::on_api(const Message& message, TimePoint) {
   const auto limit = bus_.link().max_payload;
   if (answer.size() > limit) {
     answer =
-        R"({"error":{"code":"TOO_LARGE","message":"the answer is larger than the bus takes: raise max_payload of nats-server","where":"api"}})";
+        error_answer("TOO_LARGE", "the answer is larger than the bus takes: raise max_payload of nats-server", "api");
   }
   if (answer.starts_with(R"({"error":)")) {
     ++requests_.errors;

@@ -1,86 +1,13 @@
-#include "coordinator/cli/plugin_keeper.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <map>
 
-#include "worker_sdk/testing/fake_clock.h"
+#include "support/kept_plugin.h"
 
 using namespace muster;
-using namespace muster::cli;
-using State = PluginKeeper::State;
-using Pids = std::vector<pid_t>;
-
-namespace {
-
-/// A keeper, and the test as the system that starts and ends its processes. Ids count from 1.
-class Plugin {
- public:
-  explicit Plugin(std::size_t count = 1) : keeper(count) {}
-
-  /// Does what the keeper decides; the ids of what was started.
-  Pids turn() {
-    const auto actions = keeper.decide(clock.now());
-    Pids started;
-    for (const auto& start : actions.starts) {
-      keeper.started(start, ++last_, clock.now());
-      version_of[last_] = start.version;
-      started.push_back(last_);
-    }
-    drained.insert(drained.end(), actions.drains.begin(), actions.drains.end());
-    killed.insert(killed.end(), actions.kills.begin(), actions.kills.end());
-    return started;
-  }
-  pid_t start_one() {
-    const Pids started = turn();
-    REQUIRE(started.size() == 1);
-    return started.front();
-  }
-  /// One that runs and that a coordinator has accepted.
-  pid_t serve(const std::string& version) {
-    keeper.want(version);
-    const pid_t pid = start_one();
-    keeper.accepted(pid);
-    turn();
-    return pid;
-  }
-  /// Two that are to run do so and are accepted, and a new version is wanted.
-  void replace_two() {
-    keeper.want("v1");
-    REQUIRE(turn() == Pids{1, 2});
-    for (const pid_t pid : {1, 2}) keeper.accepted(pid);
-    keeper.want("v2");
-  }
-  void end(pid_t pid, const std::string& how = "exited with status 1") { keeper.ended(pid, how, clock.now()); }
-  /// Starts and ends a version until it is not started any more; how often.
-  int wear_out() {
-    for (int starts = 0; starts < 100; ++starts) {
-      Pids started = turn();
-      for (int i = 0; started.empty() && i < 200; ++i) {
-        clock.advance(Millis{100});
-        started = turn();
-      }
-      if (started.empty()) return starts;
-      end(started.front());
-    }
-    return -1;
-  }
-  [[nodiscard]] State state() const { return keeper.status().state; }
-  [[nodiscard]] std::string reason() const { return keeper.status().reason; }
-
-  FakeClock clock;
-  PluginKeeper keeper;
-  std::map<pid_t, std::string> version_of;
-  Pids drained, killed;
-
- private:
-  pid_t last_ = 0;
-};
-
-}  // namespace
+using namespace muster::test;
 
 TEST_CASE("as many processes run as were asked for, each started again after a pause that grows") {
-  Plugin plugin(2);
+  KeptPlugin plugin(2);
   CHECK(plugin.keeper.over());
   plugin.keeper.want("v1");
   CHECK(plugin.state() == State::kWaiting);
@@ -110,7 +37,7 @@ TEST_CASE("as many processes run as were asked for, each started again after a p
 }
 
 TEST_CASE("what keeps dying is quarantined until its file changes or somebody asks") {
-  Plugin plugin;
+  KeptPlugin plugin;
   plugin.keeper.want("v1");
   CHECK(plugin.wear_out() == 5);
   CHECK(plugin.state() == State::kQuarantined);
@@ -134,7 +61,7 @@ TEST_CASE("what keeps dying is quarantined until its file changes or somebody as
 }
 
 TEST_CASE("who dies now and then goes on") {
-  Plugin plugin;
+  KeptPlugin plugin;
   plugin.keeper.want("v1");
   for (int i = 0; i < 20; ++i) {
     const pid_t one = plugin.start_one();
@@ -146,7 +73,7 @@ TEST_CASE("who dies now and then goes on") {
 }
 
 TEST_CASE("one of several processes that keeps dying is quarantined alone") {
-  Plugin plugin(3);
+  KeptPlugin plugin(3);
   plugin.keeper.want("v1");
   REQUIRE(plugin.turn() == Pids{1, 2, 3});
   for (const pid_t pid : {1, 2, 3}) plugin.keeper.accepted(pid);
@@ -202,7 +129,7 @@ TEST_CASE("one of several processes that keeps dying is quarantined alone") {
 }
 
 TEST_CASE("a new version of which one process keeps dying does not take over") {
-  Plugin plugin(2);
+  KeptPlugin plugin(2);
   plugin.replace_two();
   REQUIRE(plugin.turn() == Pids{3, 4});
   plugin.keeper.accepted(3);
@@ -215,7 +142,7 @@ TEST_CASE("a new version of which one process keeps dying does not take over") {
 }
 
 TEST_CASE("nothing of a new version runs on when it is given up between two of its starts") {
-  Plugin plugin(2);
+  KeptPlugin plugin(2);
   plugin.replace_two();
   pid_t pid = 10;
   for (int ends = 0; ends < 5; ++ends) {
@@ -233,7 +160,7 @@ TEST_CASE("nothing of a new version runs on when it is given up between two of i
 }
 
 TEST_CASE("a program that cannot be run counts as one that dies") {
-  Plugin plugin;
+  KeptPlugin plugin;
   plugin.keeper.want("v1");
   for (int i = 0; i < 5; ++i) {
     for (const auto& start : plugin.keeper.decide(plugin.clock.now()).starts) {
@@ -245,7 +172,7 @@ TEST_CASE("a program that cannot be run counts as one that dies") {
 }
 
 TEST_CASE("what there is no room for is tried until there is, and never quarantined") {
-  Plugin plugin;
+  KeptPlugin plugin;
   plugin.keeper.want("v1");
   for (int i = 0; i < 50; ++i) {
     const auto actions = plugin.keeper.decide(plugin.clock.now());
@@ -262,7 +189,7 @@ TEST_CASE("what there is no room for is tried until there is, and never quaranti
 }
 
 TEST_CASE("a new version takes over when a coordinator has accepted all of it, and only then the old one drains") {
-  Plugin plugin(2);
+  KeptPlugin plugin(2);
   plugin.replace_two();
   CHECK(plugin.turn() == Pids{3, 4});
   plugin.keeper.accepted(3);
@@ -284,7 +211,7 @@ TEST_CASE("a new version takes over when a coordinator has accepted all of it, a
 }
 
 TEST_CASE("the old version goes on where the new one is broken") {
-  Plugin plugin;
+  KeptPlugin plugin;
   const pid_t old = plugin.serve("v1");
   plugin.keeper.want("v2");
 
@@ -323,7 +250,7 @@ TEST_CASE("the old version goes on where the new one is broken") {
 }
 
 TEST_CASE("of a file that is replaced again and again two versions drain at most") {
-  Plugin plugin(2);
+  KeptPlugin plugin(2);
   plugin.keeper.want("v0");
   REQUIRE(plugin.turn() == Pids{1, 2});
   plugin.keeper.accepted(1);
@@ -387,7 +314,7 @@ TEST_CASE("of a file that is replaced again and again two versions drain at most
 }
 
 TEST_CASE("a new version that is tried again and again waits for those of it that drain") {
-  Plugin plugin(2);
+  KeptPlugin plugin(2);
   plugin.replace_two();
   for (int i = 0; i < 10; ++i) {
     const Pids started = plugin.turn();
@@ -406,7 +333,7 @@ TEST_CASE("a new version that is tried again and again waits for those of it tha
 }
 
 TEST_CASE("what must not be started any more runs to its end") {
-  Plugin plugin;
+  KeptPlugin plugin;
   const pid_t old = plugin.serve("v1");
   plugin.keeper.refuse("v1", "it is not listed");
   CHECK(plugin.turn().empty());
@@ -419,7 +346,7 @@ TEST_CASE("what must not be started any more runs to its end") {
 }
 
 TEST_CASE("without a coordinator that answers, a new version takes over by having run for long enough") {
-  Plugin plugin;
+  KeptPlugin plugin;
   const pid_t old = plugin.serve("v1");
   plugin.keeper.want("v2");
   plugin.start_one();
@@ -432,7 +359,7 @@ TEST_CASE("without a coordinator that answers, a new version takes over by havin
 }
 
 TEST_CASE("a plugin whose file is gone drains, and is over with its last process") {
-  Plugin plugin;
+  KeptPlugin plugin;
   const pid_t one = plugin.serve("v1");
   plugin.keeper.remove();
   plugin.turn();
@@ -444,7 +371,7 @@ TEST_CASE("a plugin whose file is gone drains, and is over with its last process
 }
 
 TEST_CASE("more processes start at once, of fewer those without jobs drain") {
-  Plugin plugin(1);
+  KeptPlugin plugin(1);
   const pid_t first = plugin.serve("v1");
   plugin.keeper.scale(3);
   const Pids more = plugin.turn();
@@ -472,169 +399,10 @@ TEST_CASE("more processes start at once, of fewer those without jobs drain") {
 }
 
 TEST_CASE("a new version starts with as many processes as the one before has now") {
-  Plugin plugin(1);
+  KeptPlugin plugin(1);
   plugin.serve("v1");
   plugin.keeper.scale(3);
   plugin.turn();
   plugin.keeper.want("v2");
   CHECK(plugin.turn().size() == 3);
-}
-
-TEST_CASE("a worker that nobody hears any more is killed after 5 s and started again") {
-  Plugin plugin;
-  const pid_t one = plugin.serve("v1");
-  plugin.keeper.lost(one, plugin.clock.now());
-  CHECK(plugin.keeper.awaits());
-  plugin.clock.advance(Millis{4999});
-  plugin.keeper.lost(one, plugin.clock.now());
-  plugin.turn();
-  CHECK(plugin.killed.empty());
-  SECTION("it is heard again") {
-    plugin.keeper.accepted(one);
-    plugin.clock.advance(Millis{60'000});
-    plugin.keeper.lost(one, plugin.clock.now());
-    plugin.turn();
-    CHECK(plugin.killed.empty());
-  }
-  SECTION("nobody can say so for long, and then says the same once") {
-    plugin.clock.advance(Millis{60'000});
-    plugin.keeper.trust(plugin.clock.now() - Millis{30'000});
-    plugin.keeper.lost(one, plugin.clock.now());
-    plugin.turn();
-    CHECK(plugin.killed.empty());
-    plugin.clock.advance(Millis{5000});
-    plugin.keeper.lost(one, plugin.clock.now());
-    plugin.turn();
-    CHECK(plugin.killed == Pids{one});
-  }
-  SECTION("it is not") {
-    plugin.clock.advance(Millis{1});
-    plugin.keeper.lost(one, plugin.clock.now());
-    plugin.turn();
-    plugin.turn();
-    CHECK(plugin.killed == Pids{one});
-    plugin.end(one, "killed by signal 9");
-    plugin.clock.advance(Millis{200});
-    CHECK(plugin.turn().size() == 1);
-    const auto said = plugin.keeper.take_notices();
-    CHECK(said.back() == "did not answer any more: killed; starts again in 200 ms");
-  }
-}
-
-TEST_CASE("a first version that nobody accepts is killed, and started again") {
-  Plugin plugin(2);
-  plugin.keeper.want("v1");
-  REQUIRE(plugin.turn() == Pids{1, 2});
-  plugin.keeper.accepted(1);
-  CHECK(plugin.keeper.next_due() == plugin.clock.now() + Millis{90'000});
-  plugin.clock.advance(Millis{89'999});
-  plugin.turn();
-  CHECK(plugin.killed.empty());
-  plugin.clock.advance(Millis{1});
-  plugin.turn();
-  CHECK(plugin.killed == Pids{2});
-  plugin.turn();
-  CHECK(plugin.killed == Pids{2});
-  static_cast<void>(plugin.keeper.take_notices());
-  plugin.end(2, "killed by signal 9");
-  CHECK(plugin.keeper.take_notices() ==
-        std::vector<std::string>{"no coordinator accepted it within 90 s: killed; starts again in 200 ms"});
-  plugin.clock.advance(Millis{200});
-  CHECK(plugin.turn() == Pids{3});
-}
-
-TEST_CASE("after a standstill everybody is waited for anew") {
-  Plugin plugin(2);
-  plugin.replace_two();
-  REQUIRE(plugin.turn() == Pids{3, 4});
-  plugin.keeper.lost(1, plugin.clock.now());
-  plugin.keeper.unknown(2, plugin.clock.now());
-  const auto stand_still = [&] {
-    plugin.clock.advance(Millis{100'000});
-    plugin.keeper.stalled(plugin.clock.now());
-    plugin.turn();
-  };
-  stand_still();
-  CHECK(plugin.state() == State::kRunning);  // the new version is not given up
-  CHECK(plugin.keeper.next_due() == plugin.clock.now() + Millis{90'000});
-  plugin.keeper.lost(1, plugin.clock.now());
-  plugin.keeper.unknown(2, plugin.clock.now());
-  plugin.turn();
-  CHECK(plugin.killed.empty());
-  for (const pid_t pid : {3, 4}) plugin.keeper.accepted(pid);
-  plugin.turn();
-  REQUIRE(plugin.drained == Pids{1, 2});
-  stand_still();
-  CHECK(plugin.killed.empty());
-  plugin.clock.advance(Millis{12'000});
-  plugin.turn();
-  CHECK(plugin.killed == Pids{1, 2});
-}
-
-TEST_CASE("who is accepted is not waited for, however long the others of the new version take") {
-  Plugin plugin(2);
-  plugin.replace_two();
-  REQUIRE(plugin.turn() == Pids{3, 4});
-  plugin.keeper.accepted(3);
-  plugin.clock.advance(Millis{89'000});
-  plugin.end(4);
-  CHECK(plugin.keeper.next_due() == plugin.clock.now() + Millis{200});
-  plugin.clock.advance(Millis{1000});
-  REQUIRE(plugin.turn() == Pids{5});
-  CHECK(plugin.keeper.next_due() == plugin.clock.now() + Millis{90'000});
-  CHECK(plugin.turn().empty());
-  CHECK(plugin.drained.empty());
-  plugin.keeper.accepted(5);
-  plugin.turn();
-  CHECK(plugin.drained == Pids{1, 2});
-}
-
-TEST_CASE("one that was accepted, and that no coordinator knows any more, is killed as one that is never accepted") {
-  Plugin plugin;
-  const pid_t one = plugin.serve("1");
-  const auto unknown = [&] {
-    plugin.keeper.unknown(one, plugin.clock.now());
-    plugin.turn();
-  };
-  unknown();
-  plugin.clock.advance(Millis{89'999});
-  plugin.keeper.accepted(one);  // by the next coordinator
-  unknown();
-  plugin.clock.advance(Millis{89'999});
-  plugin.keeper.trust(plugin.clock.now());  // none answers meanwhile
-  unknown();
-  plugin.clock.advance(Millis{89'999});
-  unknown();
-  CHECK(plugin.killed.empty());
-  plugin.clock.advance(Millis{1});
-  unknown();
-  CHECK(plugin.killed == Pids{one});
-  plugin.end(one, "killed by signal 9");
-  plugin.clock.advance(Millis{200});
-  CHECK(plugin.turn().size() == 1);
-}
-
-TEST_CASE("who is to leave before it could be killed as lost is killed when it does not drain") {
-  Plugin plugin;
-  const pid_t one = plugin.serve("v1");
-  plugin.keeper.lost(one, plugin.clock.now());
-  plugin.clock.advance(Millis{5000});
-  plugin.keeper.lost(one, plugin.clock.now());
-  SECTION("decide() has not been asked") {
-    plugin.keeper.remove();
-    plugin.turn();
-    CHECK(plugin.drained == Pids{one});
-    CHECK(plugin.killed.empty());
-    plugin.clock.advance(Millis{12'000});
-    CHECK(plugin.keeper.next_due() <= plugin.clock.now());
-  }
-  SECTION("it has") {
-    plugin.turn();
-    CHECK(plugin.killed == Pids{one});
-    plugin.keeper.remove();
-  }
-  plugin.turn();
-  plugin.clock.advance(Millis{12'000});
-  plugin.turn();
-  CHECK(plugin.killed == Pids{one});
 }
