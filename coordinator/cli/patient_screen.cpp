@@ -53,10 +53,9 @@ void put_on_stderr(std::string_view text) {
 }  // namespace
 
 PatientScreen::PatientScreen(const Screen& screen)
-    : err_(&screen.err == &std::cerr ? &buffer_ : screen.err.rdbuf()), screen_{screen.out,     err_,
-                                                                               screen.format,  screen.verbosity,
-                                                                               screen.width,   screen.colour,
-                                                                               screen.progress} {}
+    : err_(&screen.err == &std::cerr ? &buffer_ : screen.err.rdbuf()),
+      screen_{screen.out,   err_,          screen.format,   screen.verbosity,
+              screen.width, screen.colour, screen.progress, screen.progress_width} {}
 
 PatientScreen::Buffer::int_type PatientScreen::Buffer::overflow(int_type c) {
   const char one = traits_type::to_char_type(c);
