@@ -1,17 +1,19 @@
 #include "coordinator/cli/saved_plan.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <ostream>
 
 #include "coordinator/cli/local_verbs.h"
+#include "coordinator/cli/replace_file.h"
 #include "coordinator/plan_basis.h"
 
 namespace muster::cli {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 /// As a step's, of a stack without a name.
@@ -25,6 +27,23 @@ Json basis_of_target(const Json& target) {
 PlanBasis basis_of(const Json& step) {
   return {place_of(step), field(step, "action"), field(step, "hash"),
           step.contains("patch") ? step.at("patch").dump() : std::string()};
+}
+
+/// Whether it is something else of the user's: the declarations that the plan was made of, most likely.
+bool is_no_plan(const std::string& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return false;
+  const auto text = read_file(file);
+  if (!text || text->empty()) return false;
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  return !json.is_object() || !json.contains("muster_plan");
+}
+
+/// To what is no file, or leads to one.
+Result<void> write_through(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  if (file << text << std::flush) return {};
+  return Error{Errc::kInternalFailure, path + ": " + std::strerror(errno)};
 }
 
 }  // namespace
@@ -80,18 +99,16 @@ bool save_plan(Screen& screen, const std::string& file, const Wanted& wanted, co
   for (const Json& target : plan.value("targets", Json::array())) {
     saved["basis"].push_back(nlohmann::json(basis_of_target(target)));
   }
-  const auto text = saved.dump() + "\n";
-  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  bool written = descriptor >= 0 && fchmod(descriptor, 0600) == 0;
-  for (std::size_t at = 0; written && at < text.size();) {
-    const auto count = write(descriptor, text.data() + at, text.size() - at);
-    written = count > 0;
-    at += written ? static_cast<std::size_t>(count) : 0;
+  if (is_no_plan(file)) {
+    screen.err << "muster: " << escape(file) << " is no saved plan, and stays as it is: name another file" << std::endl;
+    return false;
   }
-  const int error = errno;
-  if (descriptor >= 0) close(descriptor);
-  if (!written) screen.err << "muster: " << escape(file) << " cannot be written: " << std::strerror(error) << std::endl;
-  return written;
+  const auto text = saved.dump() + "\n";
+  std::error_code error;
+  const bool as_it_is = fs::is_symlink(file, error) || (fs::exists(file, error) && !fs::is_regular_file(file, error));
+  const auto written = as_it_is ? write_through(file, text) : replace_file(file, text, kPrivate);
+  if (!written) screen.err << "muster: " << escape(written.error().message) << std::endl;
+  return written.has_value();
 }
 
 std::vector<std::string> moved(const Json& basis, const Json& plan) {

@@ -23,8 +23,8 @@ struct Wanted {
 /// A plan that save_plan() wrote; nullopt: what is wrong was reported.
 std::optional<Wanted> read_plan(Screen& screen, const std::string& file);
 
-/// Readable for the owner alone: declared values may be nobody else's business.
-/// returns   false: why it cannot be written was reported
+/// Readable for the owner alone: declared values may be nobody else's business. Replaces an earlier plan as a whole,
+/// and nothing else. returns   false: why it cannot be written was reported
 bool save_plan(Screen& screen, const std::string& file, const Wanted& wanted, const Json& plan);
 
 /// Where a plan differs from the one that was saved; empty: nowhere.

@@ -269,6 +269,19 @@ TEST_CASE("an apply shows what becomes of targets, and asks first") {
           1);
     CHECK(test.err.str() == "nothing was done\n");
   }
+  SECTION("and saves it with the plan, but not in the place of anything else") {
+    options.plan_out = (scratch.path / "mine.yaml").string();
+    const auto text = [&] {
+      std::ifstream file(options.plan_out);
+      return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    std::ofstream(options.plan_out) << "stack: z\n";
+    CHECK(apply(
+              client, test.screen, options, [](const std::string&) { return std::optional<bool>(); }, kNobodyStops) ==
+          1);
+    CHECK_THAT(test.err.str(), Contains("mine.yaml is no saved plan, and stays as it is"));
+    CHECK(text() == "stack: z\n");
+  }
   SECTION("and saves it with the plan") {
     options.plan_out = (scratch.path / "plan").string();
     CHECK(apply(
