@@ -149,6 +149,7 @@ void Execution::take_failure(Work& work, const Error& error, TimePoint now) {
     if (error.code == Errc::kAlreadyExists || (unknown && not_applied) || row_.cancel == Cancelled::kForced) {
       work.search = {};
       work.search.refused = error.code == Errc::kNotFound;
+      if (work.search.refused && !work.refused_since) work.refused_since = now;
       return go_on(work, Phase::kFinding, now);  // what is there of it tells how the uncertain attempt went
     }
     if (error.code == Errc::kNotFound && ask_until_settled(work, Phase::kCreating, needs_time_to_show(work), now)) {
@@ -383,6 +384,10 @@ void Execution::take_finding(Work& work, JobResult result, TimePoint now) {
   const Error missing{Errc::kNotStabilized, why, {}, 0};
   const bool spent = search.refused && search.in_the_way.empty() && !work.inherited_key.empty() &&
                      !rules_of(*work.type).identity.empty();
+  if (spent) {  // what was made with it just now need not show yet
+    const auto left = std::chrono::ceil<Millis>(*work.refused_since + work.type->settle - now);
+    if (ask_until_settled(work, Phase::kCreating, left, now)) return;
+  }
   if (!spent || row_.cancel == Cancelled::kForced || !is_last_try(work, missing, now)) {
     return again(work, Phase::kCreating, missing, now);
   }

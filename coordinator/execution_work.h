@@ -122,6 +122,7 @@ struct Execution::Work {
     std::string in_the_way{};               // what is to be replaced, and has the name still
     bool refused = false;                   // its key was answered with NOT_FOUND
   } search;
+  std::optional<TimePoint> refused_since;  // the first time that it was
 };
 
 inline constexpr Millis kFirstPause{250};

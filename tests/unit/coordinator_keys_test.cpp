@@ -147,6 +147,28 @@ TEST_CASE_METHOD(CommandsFixture, "a key whose object is gone is not asked for b
   CHECK(count() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "a key is not given up while what was made with it may not show yet") {
+  manifest.types[0].settle = Millis(30'000);
+  start_discovered();
+  std::vector<FakeSystem::Thing> made;
+  worker().on_go = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (made.empty()) static_cast<void>(system.change(job));
+    if (made.empty()) made = std::exchange(system.things["NS::Box"], {});
+    return JobResult(Error{Errc::kInternalFailure, "crashed", {}, 0});
+  };
+  REQUIRE(apply(stack({box("a")}))["state"] == "failed");
+  const auto shows_at = clock.now() + Millis(25'000);
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+    if (clock.now() < shows_at) return JobResult(Error{Errc::kNotFound, "not to be seen", {}, 0});
+    system.things["NS::Box"] = made;
+    const auto& then = made.front();
+    return JobResult(MutationResult{MutationStatus::kSuccess, {}, then.id, then.uid, then.properties, {}});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  CHECK(count() == 1);
+  CHECK(listed("NS::Box") == std::vector<std::string>{made.front().id});
+}
+
 TEST_CASE_METHOD(CommandsFixture, "a change that conflicts is asked for again as another") {
   start_discovered();
   apply(stack({box("a", {{"size", 1}})}));
