@@ -72,7 +72,8 @@ void check_declared(const DeclaredResource& resource, const TypeRules& rules, co
 void check_schema(const DeclaredResource& resource, const TypeRules& rules, Json declared,
                   const std::vector<std::string>& unknown, const ReferenceLookup& example, const Mistake& mistake,
                   const Mistake& unchecked) {
-  if (auto why = too_large(rules.rules, declared.dump())) mistake(std::move(*why), {});
+  auto why = too_large(rules.rules, resource.holes.empty() ? resource.properties : declared.dump());
+  if (why) mistake(std::move(*why), {});
   if (!rules.schema) {
     if (rules.type->schema.empty()) return;
     return unchecked("the schema of " + resource.type + " cannot be used: `muster plugin test` says why", {});
