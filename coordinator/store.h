@@ -307,7 +307,7 @@ class Store {
   /// Newest first, without plans; `before` empty for the first page.
   virtual Result<std::vector<CommandRow>> commands(const CommandId& before, std::size_t limit) = 0;
   virtual Result<std::vector<CommandRow>> unfinished_commands() = 0;  // oldest first
-  /// But for those that have not ended, the newest stay: so many, and with so many bytes of plans.
+  /// Of those that have ended the newest stay: so many, and with so many bytes of plans.
   virtual Result<void> prune_commands(std::size_t keep, std::uint64_t keep_bytes) = 0;
   virtual Result<void> put_operation(const OperationRow& operation) = 0;
   /// By step, from one on.

@@ -2,4 +2,4 @@
 ALTER TABLE commands ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;  -- of the plan
 UPDATE commands SET bytes = length(CAST(plan AS BLOB));
 
-CREATE INDEX commands_bytes ON commands (id, bytes);
+CREATE INDEX commands_ended ON commands (id, bytes) WHERE state NOT IN ('queued', 'running');

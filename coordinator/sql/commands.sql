@@ -29,12 +29,12 @@ WHERE id < CASE ?1 WHEN '' THEN '~' ELSE ?1 END ORDER BY id DESC LIMIT ?2;
 SELECT id, kind, state, cancel, stacks, plan, created_at, started_at, finished_at FROM commands
 WHERE state IN ('queued', 'running') ORDER BY id;
 
--- Those that are kept no more: `?1` how many are, `?2` with how many bytes of plans. The newest always is.
+-- Of those that have ended: `?1` how many are kept, `?2` with how many bytes of plans. The newest always is.
 -- name: select_commands_to_prune
 SELECT id FROM (SELECT id, row_number() OVER newest AS place, sum(bytes) OVER newest AS taken
-                FROM commands INDEXED BY commands_bytes WINDOW newest AS (ORDER BY id DESC))
-WHERE (place > ?1 OR (place > 1 AND taken > ?2))
-AND id NOT IN (SELECT id FROM commands WHERE state IN ('queued', 'running'));
+                FROM commands INDEXED BY commands_ended WHERE state NOT IN ('queued', 'running')
+                WINDOW newest AS (ORDER BY id DESC))
+WHERE place > ?1 OR (place > 1 AND taken > ?2);
 
 -- name: drop_command
 DELETE FROM commands WHERE id = ?1;

@@ -243,12 +243,13 @@ TEST_CASE_METHOD(StoreFixture, "a command and its operations come back as they w
 
 TEST_CASE_METHOD(StoreFixture, "old commands go with their operations, and none that has not ended") {
   const bool many = GENERATE(true, false);  // or large
-  for (const auto* id : {"1", "2", "3", "4"}) {
+  for (const auto* id : {"1", "2", "3", "4", "5"}) {
     CommandRow command;
     command.id = CommandId(id);
     command.kind = "apply";
-    command.state = command.id.value == "1" ? "running" : "complete";
-    command.plan = many ? "{}" : std::string(1000, ' ');
+    const bool waits = command.id.value == "5";  // with all that is to be made, and in nobody's way
+    command.state = waits ? "queued" : command.id.value == "1" ? "running" : "complete";
+    command.plan = many ? "{}" : std::string(waits ? 10'000 : 1000, ' ');
     store().put_command(command).value();
     OperationRow operation;
     operation.command = command.id;
@@ -262,7 +263,7 @@ TEST_CASE_METHOD(StoreFixture, "old commands go with their operations, and none 
   store().prune_commands(many ? 2 : 100, many ? 100 : 2999).value();
   std::vector<std::string> left;
   for (const auto& command : store().commands({}, 10).value()) left.push_back(command.id.value);
-  CHECK(left == std::vector<std::string>{"4", "3", "1"});
+  CHECK(left == std::vector<std::string>{"5", "4", "3", "1"});
   CHECK(store().operations(CommandId("1")).value().size() == 1);
   CHECK(store().operations(CommandId("2")).value().empty());
   CHECK_FALSE(store().operation_of(JobId("job-2")).value());

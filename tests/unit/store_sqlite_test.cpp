@@ -248,7 +248,7 @@ TEST_CASE_METHOD(SqliteFixture, "operations of a former version learn of their s
     outside(std::string("ALTER TABLE operations DROP COLUMN ") + column);
   }
   for (const auto* undo :
-       {"DROP TABLE creates_of_replacements", "DROP INDEX commands_bytes", "ALTER TABLE commands DROP COLUMN bytes"}) {
+       {"DROP TABLE creates_of_replacements", "DROP INDEX commands_ended", "ALTER TABLE commands DROP COLUMN bytes"}) {
     outside(undo);
   }
   outside("PRAGMA user_version = 5");
