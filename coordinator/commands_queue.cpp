@@ -85,13 +85,14 @@ CommandId Commands::enqueue(const char* kind, std::vector<std::string> stacks, C
 }
 
 std::optional<Error> Commands::full() const {
-  if (queued_.size() >= kMaxQueued) {
-    return Error{Errc::kTooLarge, std::to_string(kMaxQueued) + " commands wait already", {}, 0};
-  }
   std::size_t bytes = 0;
   for (const auto& queued : queued_) bytes += queued.bytes;
-  if (bytes < kMaxQueuedBytes) return std::nullopt;
-  return Error{Errc::kTooLarge, "commands with plans of " + std::to_string(bytes >> 20) + " MB wait already", {}, 0};
+  if (queued_.size() < kMaxQueued && bytes < kMaxQueuedBytes) return std::nullopt;
+  return Error{Errc::kTooLarge,
+               std::to_string(queued_.size()) + " commands wait already, with plans of " + std::to_string(bytes >> 20) +
+                   " MiB: apply again when some have ended (`muster commands` shows them)",
+               {},
+               0};
 }
 
 bool Commands::busy(const std::vector<std::string>& stacks) const {

@@ -51,7 +51,8 @@ std::optional<std::string> too_large(const PropertyRule& rules, const JsonText& 
   if (properties.size() <= kMaxPropertiesBytes) return std::nullopt;
   const auto bytes = without_write_only(rules, Json::parse(properties)).dump().size();
   if (bytes <= kMaxPropertiesBytes) return std::nullopt;
-  return fmt::format("properties of {} bytes, the limit is {}", bytes, kMaxPropertiesBytes);
+  return fmt::format("properties of {} bytes, the limit is {}: divide them among several resources", bytes,
+                     kMaxPropertiesBytes);
 }
 
 void check_declared(const DeclaredResource& resource, const TypeRules& rules, const Mistake& mistake) {

@@ -87,7 +87,7 @@ TEST_CASE_METHOD(DraftsWorld, "commands wait with plans of 64 MiB together, and 
   const auto refused = apply(commands);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::kTooLarge);
-  CHECK(refused.error().message == "commands with plans of 64 MB wait already");
+  CHECK_THAT(refused.error().message, Catch::StartsWith("4 commands wait already, with plans of 64 MiB: apply again"));
 
   Commands after_a_restart{
       {config, *store, registry, dispatcher, events, writes, drift, queries, clock, log}, discovery, random, left_out};
@@ -112,7 +112,9 @@ TEST_CASE_METHOD(CommandsFixture, "some hundred commands may wait, and no more")
   for (int i = 1; i <= 256; ++i) begin(stack({box("a", {{"size", i}})}));
   const auto refused = api("apply", stack({box("a", {{"size", 257}})}))["error"];
   CHECK(refused["code"] == "TOO_LARGE");
-  CHECK(refused["message"] == "256 commands wait already");
+  CHECK(refused["message"] ==
+        "256 commands wait already, with plans of 0 MiB: apply again when some have ended (`muster commands` shows "
+        "them)");
   CHECK(api("commands", {{"limit", 1000}})["items"].size() == 257);
 }
 
