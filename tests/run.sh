@@ -56,11 +56,11 @@ simulate() {
 }
 
 groups=
-lines=
+debug=
 if [ "${1-}" = --all ]; then
   shift
   groups=-DCMAKE_UNITY_BUILD=ON
-  lines=-DCMAKE_CXX_FLAGS_DEBUG=-g1  # what names the lines of a finding, and nothing else for a debugger
+  debug='-DCMAKE_CXX_FLAGS_DEBUG=-Og -g1'  # half as large; the lines of a finding, and nothing else for a debugger
   step format && check_format
   step sources && compile_each
   step threads && thread_tests
@@ -68,6 +68,6 @@ if [ "${1-}" = --all ]; then
   step simulation && simulate
   step tests
 fi
-cmake --preset dev $groups $lines
+cmake --preset dev $groups ${debug:+"$debug"}
 cmake --build --preset dev
 ctest --preset dev "$@"
