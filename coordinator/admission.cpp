@@ -78,10 +78,10 @@ bool Admission::wait(const Announcement& announcement, const std::string& reply,
   const auto fetch = fetches_.find(announcement.manifest);
   const Waiting* before = nullptr;  // what it said last
   if (fetch != fetches_.end()) {
-    const auto it = fetch->second.waiting.find(announcement.worker);
+    const auto it = fetch->second.waiting.find(name_of(announcement));
     if (it != fetch->second.waiting.end()) before = &it->second;
   }
-  const bool again = before != nullptr && before->announcement.ns == ns;
+  const bool again = before != nullptr;
   const auto full = [&](const Queue& queue, std::size_t most, std::size_t most_bytes) {
     return queue.workers + (again ? 0 : 1) > most ||
            queue.bytes + waiting.bytes() - (again ? before->bytes() : 0) > most_bytes;
@@ -91,7 +91,7 @@ bool Admission::wait(const Announcement& announcement, const std::string& reply,
       full(all_waiting_, kMaxAllWaiting, kMaxAllWaitingBytes)) {
     return false;
   }
-  if (before != nullptr) waits_no_more(*before);
+  if (again) waits_no_more(*before);
   if (fetch == fetches_.end()) {
     if (!make_room(ns, now)) return false;
     fetches_[announcement.manifest].ns = ns;
@@ -101,7 +101,7 @@ bool Admission::wait(const Announcement& announcement, const std::string& reply,
     ++each->workers;
     each->bytes += waiting.bytes();
   }
-  fetches_[announcement.manifest].waiting[announcement.worker] = std::move(waiting);
+  fetches_[announcement.manifest].waiting[name_of(announcement)] = std::move(waiting);
   return true;
 }
 
@@ -147,17 +147,16 @@ void Admission::expire(TimePoint now) {
 void Admission::ask(const std::string& hash, Fetch& fetch, TimePoint now, Effects& effects) {
   auto next = fetch.asked.empty() ? fetch.waiting.begin() : fetch.waiting.upper_bound(fetch.asked.back().worker);
   if (next == fetch.waiting.end()) next = fetch.waiting.begin();
-  const auto& from = next->second.announcement;
-  const auto before = std::ranges::find_if(
-      fetch.asked, [&](const Asked& asked) { return asked.worker == from.worker && asked.ns == from.ns; });
+  const auto& from = next->first;
+  const auto before = std::ranges::find(fetch.asked, from, &Asked::worker);
   if (before != fetch.asked.end()) {
     std::rotate(before, before + 1, fetch.asked.end());
   } else {
     if (fetch.asked.size() >= kMaxAsked) fetch.asked.erase(fetch.asked.begin());
-    fetch.asked.push_back({from.worker, from.ns, Token(make_token(random_)), {}});
+    fetch.asked.push_back({from, Token(make_token(random_)), {}});
   }
   fetch.asked_at = now;
-  effects.at_once.push_back({subjects_.worker_control(from.ns, from.worker),
+  effects.at_once.push_back({subjects_.worker_control(from.ns, from.id),
                              subjects_.reply(from.ns, self_, fetch.asked.back().token),
                              encode(Control{store_.fleet(), SendManifest{hash}}),
                              {}});
@@ -166,7 +165,7 @@ void Admission::ask(const std::string& hash, Fetch& fetch, TimePoint now, Effect
 std::optional<std::string> Admission::asked_namespace(const Token& token) const {
   for (const auto& [hash, fetch] : fetches_) {
     const auto asked = std::ranges::find(fetch.asked, token, &Asked::token);
-    if (asked != fetch.asked.end()) return asked->ns;
+    if (asked != fetch.asked.end()) return asked->worker.ns;
   }
   return std::nullopt;
 }
@@ -206,22 +205,22 @@ std::optional<Bytes> Admission::manifest_in(const JobReply& reply, Asked& asked)
 void Admission::drop_most_parts() {
   std::map<std::string, std::size_t> held;  // by namespace
   for (const auto& [hash, fetch] : fetches_) {
-    for (const auto& asked : fetch.asked) held[asked.ns] += asked.parts.bytes();
+    for (const auto& asked : fetch.asked) held[asked.worker.ns] += asked.parts.bytes();
   }
   const auto most = std::ranges::max_element(held, {}, [](const auto& entry) { return entry.second; })->first;
   for (auto& [hash, fetch] : fetches_) {
     for (auto& asked : fetch.asked) {
-      if (asked.ns == most) asked.parts = {};
+      if (asked.worker.ns == most) asked.parts = {};
     }
   }
 }
 
-/// Of the others that wait for it nothing is known, nor of one that has the same id in another namespace.
+/// Of the others that wait for it nothing is known.
 void Admission::on_wrong_manifest(const std::string& hash, const Asked& from, TimePoint now, Effects& effects) {
   auto& fetch = fetches_.at(hash);
-  std::erase_if(fetch.asked, [&](const Asked& asked) { return asked.worker == from.worker && asked.ns == from.ns; });
+  std::erase_if(fetch.asked, [&](const Asked& asked) { return asked.worker == from.worker; });
   const auto liar = fetch.waiting.find(from.worker);
-  if (liar != fetch.waiting.end() && liar->second.announcement.ns == from.ns) {
+  if (liar != fetch.waiting.end()) {
     waits_no_more(liar->second);
     reject(liar->second.announcement, liar->second.reply,
            {"MANIFEST", "the manifest's SHA-256 is not the hash that was announced", true}, now, effects);
@@ -264,7 +263,7 @@ void Admission::on_manifest(const std::string& hash, const Asked& from, const By
 }
 
 void Admission::accept(const Announcement& announcement, const std::string& reply, TimePoint now, Effects& effects) {
-  last_rejection_.erase(announcement.worker);
+  last_rejection_.erase(name_of(announcement));
   const auto change = registry_.accept(announcement, now, clock_.wall());
   if (change == Registry::Change::kJoined || change == Registry::Change::kReturned) {
     log_.info("worker={} joined namespace={} pool={} plugin={} version={} slots={} host={}", announcement.worker.value,
@@ -286,7 +285,7 @@ void Admission::accept(const Announcement& announcement, const std::string& repl
 
 void Admission::reject(const Announcement& announcement, const std::string& reply, const Rejection& why, TimePoint now,
                        Effects& effects) {
-  const auto last = last_rejection_.find(announcement.worker);
+  const auto last = last_rejection_.find(name_of(announcement));
   if (last == last_rejection_.end() || last->second != why) tell(announcement, why, now);
   answer(reply, why, effects);
 }
@@ -302,7 +301,7 @@ void Admission::tell(const Announcement& announcement, const Rejection& why, Tim
                                      now);
   if (!told) return;
   if (last_rejection_.size() >= kMaxRemembered) last_rejection_.clear();
-  last_rejection_[announcement.worker] = why;
+  last_rejection_[name_of(announcement)] = why;
   log_.warn("worker={} rejected code={} {}", announcement.worker.value, why.code, why.message);
 }
 

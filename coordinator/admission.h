@@ -54,8 +54,7 @@ class Admission {
   };
   /// Who is asked again is asked with the same token: on a slow link each answer comes after the next question.
   struct Asked {
-    WorkerId worker;
-    std::string ns;
+    WorkerName worker;
     Token token;
     PartAssembler parts;
   };
@@ -63,7 +62,7 @@ class Admission {
     std::string ns;            // of whoever began it
     std::vector<Asked> asked;  // bounded; the newest last
     TimePoint asked_at;
-    std::map<WorkerId, Waiting> waiting;
+    std::map<WorkerName, Waiting> waiting;
   };
   using Fetches = std::map<std::string, Fetch>;  // by hash
   /// What waits, whatever it waits for.
@@ -105,8 +104,8 @@ class Admission {
   Fetches fetches_;
   std::map<std::string, Queue, std::less<>> queues_;  // by namespace
   Queue all_waiting_;
-  std::map<std::string, std::size_t> begun_;      // fetches, by namespace
-  std::map<WorkerId, Rejection> last_rejection_;  // an event only when it is news; bounded
+  std::map<std::string, std::size_t> begun_;        // fetches, by namespace
+  std::map<WorkerName, Rejection> last_rejection_;  // an event only when it is news; bounded
 };
 
 }  // namespace muster

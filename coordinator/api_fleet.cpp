@@ -63,7 +63,7 @@ Result<JsonText> Api::accept_target(ApiRequest& request, Effects&) {
 Result<JsonText> Api::plugins(ApiRequest& request, Effects&) {
   const auto ns = request.text("namespace");
   std::map<std::string, std::uint64_t> workers;
-  for (const auto& [id, worker] : p_.registry.workers()) {
+  for (const auto& [name, worker] : p_.registry.workers()) {
     if (worker.state != WorkerState::kLost) ++workers[worker.announcement.manifest];
   }
   auto items = nlohmann::json::array();
@@ -96,9 +96,9 @@ Result<JsonText> Api::workers(ApiRequest& request, Effects&) {
     loads.emplace(lane, std::move(load));
   }
   auto items = nlohmann::json::array();
-  for (const auto& [id, worker] : p_.registry.workers()) {
+  for (const auto& [name, worker] : p_.registry.workers()) {
     const auto& a = worker.announcement;
-    nlohmann::json item{{"id", id.value},
+    nlohmann::json item{{"id", name.id.value},
                         {"namespace", a.ns},
                         {"pool", a.pool},
                         {"plugin", a.plugin},
@@ -126,15 +126,18 @@ Result<JsonText> Api::pools(ApiRequest& request, Effects&) {
 Result<JsonText> Api::drain_worker(ApiRequest& request, Effects& effects) {
   const auto id = request.required_text("id");
   if (request.fault()) return *request.fault();
-  const auto* worker = p_.registry.find(WorkerId(id));
-  if (worker == nullptr) return unknown("no worker " + id + ": `muster workers` lists them");
-  if (worker->state == WorkerState::kLost) {
+  auto workers = p_.registry.called(WorkerId(id));
+  if (workers.empty()) return unknown("no worker " + id + ": `muster workers` lists them");
+  std::erase_if(workers, [](const auto* worker) { return worker->state == WorkerState::kLost; });
+  if (workers.empty()) {
     return Error{Errc::kConflict, "worker " + id + " is lost: it is not heard, and takes no jobs until it is", {}, 0};
   }
-  effects.after_commit.push_back({p_.subjects.worker_control(worker->announcement.ns, worker->announcement.worker),
-                                  {},
-                                  encode(Control{p_.store.fleet(), Drain{}}),
-                                  {}});
+  for (const auto* worker : workers) {
+    effects.after_commit.push_back({p_.subjects.worker_control(worker->announcement.ns, worker->announcement.worker),
+                                    {},
+                                    encode(Control{p_.store.fleet(), Drain{}}),
+                                    {}});
+  }
   return nlohmann::json{{"id", id}, {"state", "draining"}}.dump();
 }
 
@@ -194,9 +197,9 @@ nlohmann::json Api::checks() {
   check("events", true,
         p_.publisher.streaming() ? "stream " + p_.subjects.event_stream()
                                  : "no stream takes them: they go out once, and the coordinator's log says why");
-  for (const auto& [id, worker] : p_.registry.workers()) {
+  for (const auto& [name, worker] : p_.registry.workers()) {
     if (worker.state == WorkerState::kActive && !worker.healthy) {
-      check(("worker " + id.value).c_str(), false, worker.announcement.plugin + " is ill: " + worker.health);
+      check(("worker " + name.id.value).c_str(), false, worker.announcement.plugin + " is ill: " + worker.health);
     }
   }
   auto quarantined = nlohmann::json::array();

@@ -74,17 +74,16 @@ Result<JsonText> Api::supervise(ApiRequest& request, Effects&) {
   std::set<Lane> lanes;
   for (auto& plugin : report.plugins) {
     for (const WorkerId& id : plugin.workers) {
-      const auto it = p_.registry.workers().find(id);
-      if (it == p_.registry.workers().end()) continue;
-      const auto& worker = it->second;
-      plugin.ns = worker.announcement.ns;
-      if (worker.state != WorkerState::kLost) report.proven_by.insert(plugin.ns);
-      lanes.insert(worker.lane());
-      workers.push_back({{"worker", id.value},
-                         {"state", worker_state_name(worker.state)},
-                         {"namespace", worker.announcement.ns},
-                         {"pool", worker.announcement.pool},
-                         {"jobs", worker.assigned}});
+      for (const auto* worker : p_.registry.called(id)) {
+        plugin.ns = worker->announcement.ns;
+        if (worker->state != WorkerState::kLost) report.proven_by.insert(plugin.ns);
+        lanes.insert(worker->lane());
+        workers.push_back({{"worker", id.value},
+                           {"state", worker_state_name(worker->state)},
+                           {"namespace", worker->announcement.ns},
+                           {"pool", worker->announcement.pool},
+                           {"jobs", worker->assigned}});
+      }
     }
   }
   const auto supervisor = report.supervisor;

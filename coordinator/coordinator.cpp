@@ -374,7 +374,7 @@ void Coordinator::report_departure(const Registry::Departure& departure, TimePoi
   const bool left = departure.change == Registry::Change::kLeft;
   log_->info("worker={} {} namespace={} pool={}", departure.worker.value, left ? "left" : "lost", departure.lane.ns,
              departure.lane.pool);
-  core_->dispatcher.on_worker_lost(departure.worker, now, effects_);
+  core_->dispatcher.on_worker_lost(departure.lane.ns, departure.worker, now, effects_);
   core_->worker_events.emit(departure.lane.ns, left ? "worker.left" : "worker.lost", departure.worker.value,
                             JsonObject().text("worker", departure.worker.value).text("pool", departure.lane.pool), now);
 }
@@ -460,8 +460,7 @@ void Coordinator::on_reply(const Message& message, TimePoint now) {
 void Coordinator::take_reply(JobReply reply, const Message& message, TimePoint now) {
   const auto lane = core_->dispatcher.lane_of(reply.job);
   if (lane && !is_on_subject_of(lane->ns, message, now)) return;
-  const auto* worker = core_->registry.find(reply.worker);
-  if (worker != nullptr && !is_on_subject_of(worker->announcement.ns, message, now)) return;
+  const auto ns = subject_token(message.subject, subjects_.prefix(), 1);
   std::string ack_to(message.reply);
   const bool ends = std::holds_alternative<JobResult>(reply.body) || std::holds_alternative<Part>(reply.body);
   ResultAck ack{reply.job, reply.token, Verdict::kCommitted, {}};
@@ -469,10 +468,10 @@ void Coordinator::take_reply(JobReply reply, const Message& message, TimePoint n
   const bool waited_for = reply.fleet == store_.fleet() && leased();
   const bool part = std::holds_alternative<Part>(reply.body);  // only the last one says where it wants its answer
   if (ends && !waited_for && (part || !ack_to.empty())) {
-    ack.verdict = late_result(std::move(reply), subject_token(message.subject, subjects_.prefix(), 1), ack_to, now);
+    ack.verdict = late_result(std::move(reply), ns, ack_to, now);
     if (ack.verdict == Verdict::kRefused) ack.reason = "no such job in this fleet";
   } else {
-    core_->dispatcher.on_reply(std::move(reply), now, effects_);
+    core_->dispatcher.on_reply(ns, std::move(reply), now, effects_);
     if (part && leased() && !MUSTER_MUTATION("ack-of-part"))
       ack.verdict = Verdict::kLater;  // the others are still to come
   }
@@ -513,14 +512,14 @@ void Coordinator::on_announcement(const Message& message, TimePoint now) {
 void Coordinator::on_heartbeat(const Message& message, TimePoint now) {
   auto heartbeat = decoded<Heartbeat>(message, now);
   if (!heartbeat || !is_on_subject_of(heartbeat->ns, message, now)) return;
-  const auto* worker = core_->registry.find(heartbeat->worker);
+  const auto* worker = core_->registry.find(heartbeat->ns, heartbeat->worker);
   if (worker == nullptr) {
     ++status_.unknown_workers;
     if (now - last_rollcall_ >= kOncePer) roll_call();
     return;
   }
-  if (worker->lane() != Lane{heartbeat->ns, heartbeat->pool}) {
-    return complain(message, "worker " + heartbeat->worker.value + " is of another namespace or pool", now);
+  if (worker->announcement.pool != heartbeat->pool) {
+    return complain(message, "worker " + heartbeat->worker.value + " is of another pool", now);
   }
   leave_others(heartbeat->running, message, now);
   const auto change = core_->registry.heartbeat(*heartbeat, now);

@@ -359,7 +359,7 @@ bool Discovery::workers_ready(const std::vector<TargetRow>& targets) {
   std::size_t expected = 0;
   for (const auto& worker : s_.config.workers) expected += static_cast<std::size_t>(worker.count);
   std::size_t active = 0;
-  for (const auto& [id, worker] : s_.registry.workers()) active += worker.state == WorkerState::kActive ? 1 : 0;
+  for (const auto& [name, worker] : s_.registry.workers()) active += worker.state == WorkerState::kActive ? 1 : 0;
   return active >= expected && std::ranges::all_of(targets, [&](const TargetRow& target) {
            return s_.registry.serves({target.ns, target.pool}, {});
          });
@@ -371,7 +371,7 @@ TimePoint Discovery::return_until(const std::vector<TargetRow>& targets) {
   for (const auto& target : targets) {
     const Lane lane{target.ns, target.pool};
     if (s_.registry.serves(lane, {})) continue;
-    for (const auto& [id, worker] : s_.registry.workers()) {
+    for (const auto& [name, worker] : s_.registry.workers()) {
       if (worker.state == WorkerState::kLost && worker.lane() == lane) {
         until = std::max(until, worker.last_heard + kWaitForReturn);
       }

@@ -175,7 +175,7 @@ void Dispatcher::attribute(Record& record, const WorkerId& worker) {
   if (!record.worker.empty()) return;
   record.worker = worker;
   --lanes_[record.spec.lane].unattributed;
-  if (auto* entry = registry_.find(worker)) ++entry->assigned;
+  if (auto* entry = registry_.find(record.spec.lane.ns, worker)) ++entry->assigned;
 }
 
 void Dispatcher::go(Record& record, TimePoint now) {
@@ -210,7 +210,8 @@ void Dispatcher::end_flight(Record& record) {
     --lane.unattributed;
   } else if (std::exchange(record.stranded, false)) {
     --lane.stranded;
-  } else if (auto* entry = registry_.find(record.worker); entry != nullptr && entry->assigned > 0) {
+  } else if (auto* entry = registry_.find(record.spec.lane.ns, record.worker);
+             entry != nullptr && entry->assigned > 0) {
     --entry->assigned;
   }
   drop_parts(record);
@@ -307,19 +308,19 @@ void Dispatcher::send_again(Record& record, TimePoint now) {
     for (const auto* worker : registry_.lane(record.spec.lane)) {
       if (unheard(*worker)) record.suspects.push_back(worker->announcement.worker);
     }
-  } else if (const auto* worker = registry_.find(silent); worker == nullptr || unheard(*worker)) {
+  } else if (const auto* worker = registry_.find(record.spec.lane.ns, silent); worker == nullptr || unheard(*worker)) {
     record.suspects.push_back(silent);
   }
   keep_unheard(record);
   end_flight(record);
-  if (auto* worker = registry_.find(silent)) worker->full_until = now + kNoSign;
+  if (auto* worker = registry_.find(record.spec.lane.ns, silent)) worker->full_until = now + kNoSign;
   settle_suspects(record, now);
 }
 
 void Dispatcher::settle_suspects(Record& record, TimePoint now) {
   bool gone = false;
   std::erase_if(record.suspects, [&](const WorkerId& id) {
-    const auto* worker = registry_.find(id);
+    const auto* worker = registry_.find(record.spec.lane.ns, id);
     const bool lost = worker == nullptr || worker->state == WorkerState::kLost;
     gone = gone || lost;
     return lost || worker->last_heard > record.since;
@@ -351,7 +352,7 @@ void Dispatcher::lose_worker(Record& record, TimePoint now) {
   enqueue(record, true);
 }
 
-void Dispatcher::cancel(const std::string& ns, const WorkerId& worker, const JobId& job, const Token& token,
+void Dispatcher::cancel(std::string_view ns, const WorkerId& worker, const JobId& job, const Token& token,
                         Effects& effects) {
   if (auto* record = find_unheard(job, token)) {  // what it says now is that it was told to stop
     unheard_.erase(token.value);
@@ -361,10 +362,10 @@ void Dispatcher::cancel(const std::string& ns, const WorkerId& worker, const Job
       {subjects_.worker_control(ns, worker), {}, encode(Control{fleet_, Cancel{{job, token}}}), {}});
 }
 
-void Dispatcher::on_worker_lost(const WorkerId& worker, TimePoint now, Effects&) {
+void Dispatcher::on_worker_lost(std::string_view ns, const WorkerId& worker, TimePoint now, Effects&) {
   std::vector<JobId> ids;
   for (const auto& [token, record] : leases_) {
-    if (record->worker != worker) continue;
+    if (record->worker != worker || record->spec.lane.ns != ns) continue;
     if (!record->gone || MUSTER_MUTATION("change-lost-as-read")) {
       ids.push_back(record->id);
     } else if (!std::exchange(record->stranded, true)) {  // a change that may run keeps its own lease

@@ -122,7 +122,8 @@ class Dispatcher {
   [[nodiscard]] std::size_t in_flight() const { return leases_.size(); }
   [[nodiscard]] std::size_t waiting() const { return jobs_.size() - leases_.size(); }
 
-  void on_reply(JobReply reply, TimePoint now, Effects& effects);
+  /// `ns`   of whoever has sent it
+  void on_reply(std::string_view ns, JobReply reply, TimePoint now, Effects& effects);
   /// Something came on the reply subject's token that is no reply: that attempt has failed.
   void on_undecodable(const Token& token, const Error& error, TimePoint now);
   /// What was to be sent with the token is too large for the bus: that attempt has failed, and nobody has heard of it.
@@ -131,7 +132,7 @@ class Dispatcher {
   void on_no_responders(const Token& token, TimePoint now, Effects& effects);
   /// Renews what it names; cancels what nobody leases.
   void on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects& effects);
-  void on_worker_lost(const WorkerId& worker, TimePoint now, Effects& effects);
+  void on_worker_lost(std::string_view ns, const WorkerId& worker, TimePoint now, Effects& effects);
   /// Who comes back keeps what it has from before a restart.
   void on_announcement(const WorkerId& worker, const std::vector<Running>& running, TimePoint now);
   /// A worker joined or got room: what waits for the lane may go.
@@ -258,7 +259,7 @@ class Dispatcher {
   void settle_suspects(Record& record, TimePoint now);
   /// One more worker is gone; false when that ended the job.
   bool count_taken(Record& record);
-  void cancel(const std::string& ns, const WorkerId& worker, const JobId& job, const Token& token, Effects& effects);
+  void cancel(std::string_view ns, const WorkerId& worker, const JobId& job, const Token& token, Effects& effects);
   void take_result(Record& record, JobResult result, std::uint32_t calls, TimePoint now);
   void take_part(Record& record, Part part, TimePoint now, Effects& effects);
   /// Takes what other namespaces hold more of, if there is no room for a part of `ns`; false: it has the most itself.

@@ -22,32 +22,30 @@ bool tells_of_change(const decltype(JobReply::body)& body) {
 
 }  // namespace
 
-void Dispatcher::on_reply(JobReply reply, TimePoint now, Effects& effects) {
+void Dispatcher::on_reply(std::string_view ns, JobReply reply, TimePoint now, Effects& effects) {
   const auto known = MUSTER_MUTATION("any-token") ? jobs_.find(reply.job) : jobs_.end();
   if (known != jobs_.end()) reply.token = known->second.token;
   resume_by(reply, now, effects);
   const auto lease = leases_.find(reply.token.value);
   if (reply.fleet != fleet_ || lease == leases_.end() || lease->second->id != reply.job) {
     ++counters_.stale_replies;
-    const auto* worker = registry_.find(reply.worker);
-    if (worker != nullptr && std::holds_alternative<Accepted>(reply.body)) {
-      cancel(worker->announcement.ns, reply.worker, reply.job, reply.token, effects);
+    if (std::holds_alternative<Accepted>(reply.body) && registry_.find(ns, reply.worker) != nullptr) {
+      cancel(ns, reply.worker, reply.job, reply.token, effects);
     }
     return;
   }
   auto& record = *lease->second;
   if (record.gone && record.worker != reply.worker && !tells_of_change(reply.body)) {
     ++counters_.stale_replies;  // one message reached two, or one lies: who was told to go on has it
-    const auto* worker = registry_.find(reply.worker);
-    if (worker != nullptr && std::holds_alternative<Accepted>(reply.body)) {
-      cancel(worker->announcement.ns, reply.worker, reply.job, reply.token, effects);
+    if (std::holds_alternative<Accepted>(reply.body) && registry_.find(ns, reply.worker) != nullptr) {
+      cancel(ns, reply.worker, reply.job, reply.token, effects);
     }
     return;
   }
   if (std::holds_alternative<Busy>(reply.body)) {
     ++counters_.busy;
     record.offered = true;
-    if (auto* worker = registry_.find(reply.worker)) worker->full_until = now + kBusyPause;
+    if (auto* worker = registry_.find(ns, reply.worker)) worker->full_until = now + kBusyPause;
     attribute(record, reply.worker);
     return untaken(record);
   }
@@ -90,7 +88,7 @@ void Dispatcher::resume(Record& record, const Token& token, const WorkerId& work
   record.worker = worker;
   leases_.emplace(record.token.value, &record);
   ++lanes_[record.spec.lane].flying;
-  if (auto* entry = registry_.find(worker)) ++entry->assigned;
+  if (auto* entry = registry_.find(record.spec.lane.ns, worker)) ++entry->assigned;
 }
 
 void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t calls, TimePoint now) {
@@ -103,7 +101,7 @@ void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t cal
   const auto worker = record.worker;
   const bool was_uncertain = record.uncertain;
   end_flight(record);
-  if (auto* entry = registry_.find(worker)) entry->full_until = now;  // it has a free slot now
+  if (auto* entry = registry_.find(record.spec.lane.ns, worker)) entry->full_until = now;  // it has a free slot now
   const auto* failed = std::get_if<Error>(&result);
   if (failed == nullptr || error_traits(failed->code).applied != Applied::kUnknown) {
     record.uncertain = was_uncertain;  // how this attempt went is known
@@ -136,7 +134,7 @@ void Dispatcher::take_part(Record& record, Part part, TimePoint now, Effects& ef
                 now);
     return;
   }
-  on_reply(std::move(*reply), now, effects);
+  on_reply(ns, std::move(*reply), now, effects);
 }
 
 bool Dispatcher::make_part_room(const std::string& ns, std::size_t bytes) {
@@ -187,7 +185,7 @@ void Dispatcher::on_no_responders(const Token& token, TimePoint now, Effects&) {
   if (lease == leases_.end()) return;
   auto& record = *lease->second;
   if (record.state != State::kSent) return;
-  if (auto* worker = registry_.find(record.worker)) {
+  if (auto* worker = registry_.find(record.spec.lane.ns, record.worker)) {
     worker->full_until = now + kNoSign;  // between two connections, or dead: its silence will tell
   } else if (!is_heard_after(record.spec.lane, record.since)) {  // else one has come since the job was sent
     lanes_[record.spec.lane].not_before = now + kNobodyPause;
@@ -216,7 +214,7 @@ bool Dispatcher::take_up(const WorkerId& worker, const Running& running, TimePoi
   record.worker = worker;
   leases_.emplace(record.token.value, &record);
   ++lanes_[record.spec.lane].flying;
-  if (auto* entry = registry_.find(worker)) ++entry->assigned;
+  if (auto* entry = registry_.find(record.spec.lane.ns, worker)) ++entry->assigned;
   return true;
 }
 
@@ -239,7 +237,7 @@ void Dispatcher::on_heartbeat(const Heartbeat& heartbeat, TimePoint now, Effects
     attribute(record, heartbeat.worker);
     if (record.worker == heartbeat.worker && std::exchange(record.stranded, false)) {  // it is not lost after all
       --lanes_[record.spec.lane].stranded;
-      if (auto* entry = registry_.find(record.worker)) ++entry->assigned;
+      if (auto* entry = registry_.find(heartbeat.ns, record.worker)) ++entry->assigned;
     }
     record.state = State::kRunning;
     record.since = now;

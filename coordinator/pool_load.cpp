@@ -28,7 +28,7 @@ nlohmann::json to_json(const std::vector<PoolLoad>& loads) {
 
 std::vector<PoolLoad> Dispatcher::loads(TimePoint now, const std::set<Lane>* only) {
   std::map<Lane, PoolLoad> all;
-  for (const auto& [id, worker] : registry_.workers()) {
+  for (const auto& [name, worker] : registry_.workers()) {
     if (worker.state != WorkerState::kActive || (only != nullptr && !only->contains(worker.lane()))) continue;
     auto& load = all[worker.lane()];
     ++load.workers;

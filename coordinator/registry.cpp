@@ -46,9 +46,9 @@ std::optional<Rejection> Registry::judge(const Announcement& a, const FleetId& f
   }
   if (!valid_token(a.worker.value)) return reject("LIMIT", "the worker id is no subject token of at most 64 bytes");
   if (a.slots < 1 || a.slots > 1024) return reject("LIMIT", "slots must be 1..1024, not " + std::to_string(a.slots));
-  if (const auto it = workers_.find(a.worker); it != workers_.end() && it->second.lane() != Lane{a.ns, a.pool}) {
-    return reject("NAMESPACE", "worker " + a.worker.value + " is one of " + it->second.announcement.ns + "/" +
-                                   it->second.announcement.pool + ": an id is one worker's");
+  if (const auto* known = find(a.ns, a.worker); known != nullptr && known->announcement.pool != a.pool) {
+    return reject("NAMESPACE", "worker " + a.worker.value + " is one of " + a.ns + "/" + known->announcement.pool +
+                                   ": an id is one worker's");
   }
   if (!a.fleet.empty() && a.fleet != fleet) {
     return reject("FLEET", "the worker belongs to fleet " + a.fleet.value + ", this is " + fleet.value +
@@ -60,7 +60,7 @@ std::optional<Rejection> Registry::judge(const Announcement& a, const FleetId& f
 
 /// Over when others have gone: the worker asks again.
 std::optional<Rejection> Registry::no_room_for(const Announcement& a) const {
-  if (workers_.contains(a.worker)) return std::nullopt;
+  if (find(a.ns, a.worker) != nullptr) return std::nullopt;
   const auto members = members_.find(a.ns);
   const auto of_namespace = members == members_.end() ? 0 : members->second.workers.size();
   if (of_namespace >= limits_.of_namespace) {
@@ -99,7 +99,7 @@ std::optional<Rejection> Registry::no_room_for_manifest(const Announcement& a) c
 }
 
 Registry::Change Registry::accept(const Announcement& announcement, TimePoint now, WallTime wall) {
-  auto [it, added] = workers_.try_emplace(announcement.worker);
+  auto [it, added] = workers_.try_emplace(name_of(announcement));
   auto& worker = it->second;
   const bool was_lost = !added && worker.state == WorkerState::kLost;
   auto said = announcement;
@@ -121,7 +121,7 @@ Registry::Change Registry::accept(const Announcement& announcement, TimePoint no
 }
 
 Registry::Change Registry::heartbeat(const Heartbeat& heartbeat, TimePoint now) {
-  auto* worker = find(heartbeat.worker);
+  auto* worker = find(heartbeat.ns, heartbeat.worker);
   if (worker == nullptr) return Change::kNone;
   worker->last_heard = now;
   worker->free_slots = heartbeat.free_slots;
@@ -156,8 +156,8 @@ std::vector<Registry::Departure> Registry::expire(TimePoint now) {
   return departures;
 }
 
-std::optional<Registry::Departure> Registry::gone(const WorkerId& id) {
-  const auto it = workers_.find(id);
+std::optional<Registry::Departure> Registry::gone(const WorkerName& worker) {
+  const auto it = workers_.find(worker);
   if (it == workers_.end() || it->second.state == WorkerState::kLost) return std::nullopt;
   return lose(it);
 }
@@ -165,7 +165,7 @@ std::optional<Registry::Departure> Registry::gone(const WorkerId& id) {
 Registry::Departure Registry::lose(Workers::iterator it) {
   auto& worker = it->second;
   const bool drained = worker.state == WorkerState::kDraining && worker.assigned == 0;
-  Departure departure{it->first, worker.lane(), drained ? Change::kLeft : Change::kLost};
+  Departure departure{it->first.id, worker.lane(), drained ? Change::kLeft : Change::kLost};
   worker.state = WorkerState::kLost;
   worker.free_slots = 0;
   worker.assigned = 0;
@@ -178,20 +178,30 @@ void Registry::erase(Workers::iterator it) {
   serves_no_more(said);
   change(said.ns);
   const auto members = members_.find(said.ns);
-  members->second.workers.erase(it->first);
+  members->second.workers.erase(it->first.id);
   if (members->second.workers.empty()) members_.erase(members);
   workers_.erase(it);
 }
 
 void Registry::grace(TimePoint now) {
-  for (auto& [id, worker] : workers_) {
+  for (auto& [name, worker] : workers_) {
     if (worker.state != WorkerState::kLost) worker.last_heard = now;
   }
 }
 
-WorkerEntry* Registry::find(const WorkerId& id) {
-  const auto it = workers_.find(id);
-  return it == workers_.end() ? nullptr : &it->second;
+WorkerEntry* Registry::find(std::string_view ns, const WorkerId& id) const {
+  const auto members = members_.find(ns);
+  if (members == members_.end()) return nullptr;
+  const auto it = members->second.workers.find(id);
+  return it == members->second.workers.end() ? nullptr : it->second;
+}
+
+std::vector<const WorkerEntry*> Registry::called(const WorkerId& id) const {
+  std::vector<const WorkerEntry*> found;
+  for (const auto& [ns, members] : members_) {
+    if (const auto* worker = find(ns, id)) found.push_back(worker);
+  }
+  return found;
 }
 
 const std::vector<WorkerEntry*>& Registry::lane(const Lane& lane) {

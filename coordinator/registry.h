@@ -19,6 +19,16 @@ struct Lane {
   auto operator<=>(const Lane&) const = default;
 };
 
+/// Ids are of one namespace: who may speak for another may say the same one.
+struct WorkerName {
+  std::string ns;
+  WorkerId id;
+  auto operator<=>(const WorkerName&) const = default;
+};
+inline WorkerName name_of(const Announcement& announcement) {
+  return {announcement.ns, announcement.worker};
+}
+
 /// A type, and where it is described.
 struct ServedType {
   std::string hash;  // of the manifest
@@ -97,13 +107,15 @@ class Registry {
   /// Workers that fell silent. Those long lost are forgotten.
   std::vector<Departure> expire(TimePoint now);
   /// The server says that nobody listens on the worker's own subject.
-  std::optional<Departure> gone(const WorkerId& worker);
+  std::optional<Departure> gone(const WorkerName& worker);
 
   /// Everyone gets a fresh period of grace: after this process's own start, stall or disconnection.
   void grace(TimePoint now);
 
-  [[nodiscard]] WorkerEntry* find(const WorkerId& worker);
-  [[nodiscard]] const std::map<WorkerId, WorkerEntry>& workers() const { return workers_; }
+  [[nodiscard]] WorkerEntry* find(std::string_view ns, const WorkerId& worker) const;
+  /// Whoever has this id, in whatever namespace.
+  [[nodiscard]] std::vector<const WorkerEntry*> called(const WorkerId& worker) const;
+  [[nodiscard]] const std::map<WorkerName, WorkerEntry>& workers() const { return workers_; }
   /// Those of a lane that are not lost.
   [[nodiscard]] const std::vector<WorkerEntry*>& lane(const Lane& lane);
   /// Whether somebody of the lane, other than `except`, takes jobs of this manifest (empty: of any).
@@ -141,7 +153,7 @@ class Registry {
   [[nodiscard]] std::size_t bytes_of(const std::string& hash) const;  // 0: it is not known
   void serves_no_more(const Announcement& announcement);
   std::vector<std::string> forget_manifests(const std::string& ns);
-  using Workers = std::map<WorkerId, WorkerEntry>;
+  using Workers = std::map<WorkerName, WorkerEntry>;
   Departure lose(Workers::iterator worker);
   void erase(Workers::iterator worker);
   /// Somebody of it has come, gone or announced anew.

@@ -91,7 +91,7 @@ void JobDesk::route(const Message& message, TimePoint now) {
     reply_bytes = message.data.size();
     auto reply = must_have(decode<JobReply>(message.data));
     if (admission_.asked_namespace(reply.token)) return admission_.on_reply(reply, now, effects_);
-    dispatcher_.on_reply(std::move(reply), now, effects_);
+    dispatcher_.on_reply(subject_token(message.subject, subjects_.prefix(), 1), std::move(reply), now, effects_);
   } else if (message.subscription == announces_) {
     const auto announcement = must_have(decode<Announcement>(message.data));
     if (admission_.on_announcement(announcement, std::string(message.reply), now, effects_)) {
@@ -99,7 +99,7 @@ void JobDesk::route(const Message& message, TimePoint now) {
     }
   } else if (message.subscription == heartbeats_) {
     const auto heartbeat = must_have(decode<Heartbeat>(message.data));
-    const auto* worker = registry_.find(heartbeat.worker);
+    const auto* worker = registry_.find(heartbeat.ns, heartbeat.worker);
     if (worker == nullptr) return;
     registry_.heartbeat(heartbeat, now);
     dispatcher_.on_heartbeat(heartbeat, now, effects_);

@@ -41,8 +41,8 @@ class DispatcherFixture {
     dispatcher.on_lane_changed({ns, pool});
   }
   void lose(const std::string& id) {
-    registry.gone(WorkerId(id));
-    dispatcher.on_worker_lost(WorkerId(id), clock.now(), effects_);
+    registry.gone({"NS", WorkerId(id)});
+    dispatcher.on_worker_lost("NS", WorkerId(id), clock.now(), effects_);
     collect();
   }
   void heartbeat(const std::string& id, std::vector<Running> running = {}, std::uint16_t free_slots = 0) {
@@ -126,7 +126,7 @@ class DispatcherFixture {
 
   void answer(const Job& job, const std::string& worker, decltype(JobReply::body) body, std::uint32_t calls = 1) {
     JobReply reply{fleet, job.id, job.token, WorkerId(worker), job.attempt, calls, std::move(body)};
-    dispatcher.on_reply(std::move(reply), clock.now(), effects_);
+    dispatcher.on_reply("NS", std::move(reply), clock.now(), effects_);
     collect();
     tick();
   }

@@ -42,7 +42,7 @@ struct RegistryFixture {
   }
   std::vector<Registry::Departure> expire() { return registry.expire(clock.now()); }
   WorkerEntry& worker(const std::string& id) {
-    auto* entry = registry.find(WorkerId(id));
+    auto* entry = registry.find("NS", WorkerId(id));
     REQUIRE(entry != nullptr);
     return *entry;
   }

@@ -429,7 +429,7 @@ TEST_CASE_METHOD(DispatcherFixture,
   Effects effects;
   for (const auto& body : std::vector<decltype(JobReply::body)>{
            Accepted{}, JobResult(Error{Errc::kCancelled, "no `go` within the lease: nothing was done", {}, 0})}) {
-    dispatcher.on_reply({fleet, job.id, job.token, WorkerId("w1"), job.attempt, 0, body}, clock.now(), effects);
+    dispatcher.on_reply("NS", {fleet, job.id, job.token, WorkerId("w1"), job.attempt, 0, body}, clock.now(), effects);
   }
   tick();
   CHECK(effects.at_once.empty());

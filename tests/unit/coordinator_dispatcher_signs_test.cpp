@@ -237,7 +237,7 @@ TEST_CASE_METHOD(SignsFixture, "what does not say that a job was taken takes not
     answer(first, "w1", Busy{});
   }
   Effects effects;
-  dispatcher.on_reply({FleetId("other"), first.id, first.token, WorkerId("w1"), 1, 1, Accepted{}}, clock.now(),
+  dispatcher.on_reply("NS", {FleetId("other"), first.id, first.token, WorkerId("w1"), 1, 1, Accepted{}}, clock.now(),
                       effects);
   CHECK(dispatcher.counters().stale_replies == 2);
   CHECK(dispatcher.leases(second.id, second.token));

@@ -302,7 +302,7 @@ TEST_CASE_METHOD(DispatcherFixture, "workers that die of a job before they say a
     advance(kLostAfter);
     for (const auto& gone : registry.expire(clock.now())) {
       Effects effects;
-      dispatcher.on_worker_lost(gone.worker, clock.now(), effects);
+      dispatcher.on_worker_lost("NS", gone.worker, clock.now(), effects);
     }
     advance(Millis(200));
   }
@@ -385,9 +385,9 @@ TEST_CASE_METHOD(DispatcherFixture, "jobs of a worker that is known to be lost g
   join("w2");
   const auto message = dispatch();
   accept(message.job, "w1");
-  registry.gone(WorkerId("w1"));
+  registry.gone({"NS", WorkerId("w1")});
   Effects effects;
-  dispatcher.on_worker_lost(WorkerId("w1"), clock.now(), effects);
+  dispatcher.on_worker_lost("NS", WorkerId("w1"), clock.now(), effects);
   tick();
   const auto second = take();
   CHECK(second.job.id == message.job.id);
@@ -508,7 +508,7 @@ TEST_CASE_METHOD(DispatcherFixture, "a reply of another fleet ends nothing") {
   const auto message = dispatch();
   JobReply reply{FleetId("other"), message.job.id, message.job.token, WorkerId("w1"), 1, 1, JobResult(ListResult{})};
   Effects effects;
-  dispatcher.on_reply(reply, clock.now(), effects);
+  dispatcher.on_reply("NS", reply, clock.now(), effects);
   CHECK(outcomes().empty());
 }
 
@@ -521,8 +521,8 @@ TEST_CASE_METHOD(DispatcherFixture, "a change is ended by who was told to go on 
   REQUIRE(effects.after_commit.size() == 1);
   const auto job = decode<Job>(effects.after_commit.front().data).value();
   const auto says = [&](const char* worker, decltype(JobReply::body) body) {
-    dispatcher.on_reply({fleet, job.id, job.token, WorkerId(worker), job.attempt, 1, std::move(body)}, clock.now(),
-                        effects);
+    dispatcher.on_reply("NS", {fleet, job.id, job.token, WorkerId(worker), job.attempt, 1, std::move(body)},
+                        clock.now(), effects);
   };
   says("w1", Accepted{});
   says("w2", Busy{});

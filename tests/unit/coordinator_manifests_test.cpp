@@ -439,8 +439,10 @@ TEST_CASE_METHOD(AdmissionFixture, "a manifest that comes late lets nobody in wh
   std::vector<Message> heard;
   hears->receive(heard, 10);
   REQUIRE(heard.size() == 1);
-  auto& other = add_silent_worker("w1", "OTHER");  // the id is its by now
-  other.announce();
+  auto& other = *workers.emplace_back(
+      std::make_unique<test::FakeWorker>(broker, clock, "w1", test::make_manifest({{"NS::Bag", ""}}), system));
+  other.announcement.pool = "site";
+  other.announce();  // the id is its by now
   settle();
   REQUIRE(other.accepted());
 
@@ -449,5 +451,5 @@ TEST_CASE_METHOD(AdmissionFixture, "a manifest that comes late lets nobody in wh
   late.alive = true;
   late.send_reply(asked, reply, ManifestBytes{late.manifest_bytes});
   CHECK(rejection_of(late).code == "NAMESPACE");
-  CHECK(api("workers")["items"].at(0)["namespace"] == "OTHER");
+  CHECK(api("workers")["items"].at(0)["pool"] == "site");
 }

@@ -48,7 +48,7 @@ TEST_CASE_METHOD(Pools, "a pool's load: slots, what is out, what waits and how l
   CHECK(load().wait == Millis(700));
   CHECK(load("north").queued == 0);
 
-  auto* drained = registry.find(WorkerId("w2"));
+  auto* drained = registry.find("NS", WorkerId("w2"));
   REQUIRE(drained != nullptr);
   drained->state = WorkerState::kDraining;
   CHECK(load().slots == 2);
@@ -76,9 +76,9 @@ TEST_CASE_METHOD(Pools, "what is tried again waits for a worker from then on, wh
   join("w1");
   const auto message = dispatch();
   const auto leave = [&] {
-    registry.gone(WorkerId("w1"));
+    registry.gone({"NS", WorkerId("w1")});
     Effects effects;
-    dispatcher.on_worker_lost(WorkerId("w1"), clock.now(), effects);
+    dispatcher.on_worker_lost("NS", WorkerId("w1"), clock.now(), effects);
     tick();
   };
   SECTION("its worker is lost") {

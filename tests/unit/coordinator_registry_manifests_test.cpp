@@ -83,7 +83,8 @@ TEST_CASE_METHOD(RegistryFixture,
       join("w1", "m5");
     } else {
       beat("w1", 2, true);
-      GENERATE(false, true) ? static_cast<void>(registry.gone(WorkerId("w1"))) : clock.advance(kLostAfter + Millis(1));
+      GENERATE(false, true) ? static_cast<void>(registry.gone({"NS", WorkerId("w1")}))
+                            : clock.advance(kLostAfter + Millis(1));
       expire();
     }
     CHECK(learn("m6").back() == "m1");
@@ -146,7 +147,7 @@ TEST_CASE_METHOD(RegistryFixture,
   join("w2", "m1");
   join("w3", "m1");
   CHECK(registry.latest_manifest("NS").first == "m1");
-  for (const auto* id : {"w1", "w2", "w3"}) registry.gone(WorkerId(id));
+  for (const auto* id : {"w1", "w2", "w3"}) registry.gone({"NS", WorkerId(id)});
   CHECK(registry.latest_manifest("NS").first == "m2");  // learnt last
 }
 

@@ -47,6 +47,22 @@ TEST_CASE_METHOD(RegistryFixture, "an announcement that breaks a rule is rejecte
   }
 }
 
+TEST_CASE_METHOD(RegistryFixture, "an id is that of one worker in each namespace") {
+  auto other = announcement("w1");
+  other.ns = "OTHER";
+  registry.accept(other, clock.now(), clock.wall());
+  CHECK(rejected(announcement("w1")).empty());
+  join("w1");
+  CHECK(registry.workers().size() == 2);
+  CHECK(registry.called(WorkerId("w1")).size() == 2);
+  CHECK(registry.called(WorkerId("w2")).empty());
+  beat("w1", 2, true);
+  CHECK(worker("w1").state == WorkerState::kDraining);
+  CHECK(registry.find("OTHER", WorkerId("w1"))->state == WorkerState::kActive);
+  CHECK(registry.gone({"OTHER", WorkerId("w1")})->lane.ns == "OTHER");
+  CHECK(worker("w1").state == WorkerState::kDraining);
+}
+
 TEST_CASE_METHOD(RegistryFixture, "too many workers of one namespace keep no others out, and none for good") {
   registry = Registry({.all = 4, .of_namespace = 3});
   const auto of = [](const std::string& id, const std::string& ns) {
@@ -127,7 +143,7 @@ TEST_CASE_METHOD(RegistryFixture, "a worker that announces again is the same wor
 
 TEST_CASE_METHOD(RegistryFixture, "a heartbeat of somebody unknown changes nothing") {
   CHECK(beat("nobody") == Change::kNone);
-  CHECK(registry.find(WorkerId("nobody")) == nullptr);
+  CHECK(registry.find("NS", WorkerId("nobody")) == nullptr);
 }
 
 TEST_CASE_METHOD(RegistryFixture, "heartbeats say how many slots are free, and how the worker is") {
@@ -147,7 +163,7 @@ TEST_CASE_METHOD(RegistryFixture, "heartbeats say how many slots are free, and h
 TEST_CASE_METHOD(RegistryFixture, "a worker that is silent for three seconds is lost, once") {
   join("w1");
   join("w2");
-  registry.find(WorkerId("w1"))->assigned = 2;
+  registry.find("NS", WorkerId("w1"))->assigned = 2;
   clock.advance(Millis(2900));
   beat("w2");
   CHECK(expire().empty());
@@ -187,7 +203,7 @@ TEST_CASE_METHOD(RegistryFixture, "a lost worker is forgotten after a while") {
   expire();
   clock.advance(std::chrono::minutes(5));
   CHECK(expire().empty());
-  CHECK(registry.find(WorkerId("w1")) == nullptr);
+  CHECK(registry.find("NS", WorkerId("w1")) == nullptr);
   CHECK(join("w1") == Change::kJoined);
 }
 
@@ -203,7 +219,7 @@ TEST_CASE_METHOD(RegistryFixture, "a worker that drains takes no more jobs, and 
   const auto gone = expire();
   REQUIRE(gone.size() == 1);
   CHECK(gone[0].change == Change::kLeft);
-  CHECK(registry.find(WorkerId("w1")) == nullptr);
+  CHECK(registry.find("NS", WorkerId("w1")) == nullptr);
 }
 
 TEST_CASE_METHOD(RegistryFixture, "a worker that drains does so still when it announces itself once more") {
@@ -236,7 +252,7 @@ TEST_CASE_METHOD(RegistryFixture, "a worker that drains does so until it has lef
   for (const bool draining : {false, true, false}) CHECK(beat("w1", 2, draining) == Change::kNone);
   CHECK(worker("w1").state == WorkerState::kDraining);
   CHECK(registry.changes() == before);
-  CHECK(registry.gone(WorkerId("w1"))->change == Change::kLeft);
+  CHECK(registry.gone({"NS", WorkerId("w1")})->change == Change::kLeft);
   CHECK(join("w1") == Change::kJoined);
   CHECK(worker("w1").state == WorkerState::kActive);
 }
@@ -263,11 +279,11 @@ TEST_CASE_METHOD(RegistryFixture,
   CHECK(names(lane) == "w1 w2 w3 ");
   CHECK(registry.latest_manifest("NS").first == "m2");
   beat("w1", 2, true);
-  registry.gone(WorkerId("w3"));
+  registry.gone({"NS", WorkerId("w3")});
   CHECK(names(lane) == "w1 w2 ");
   CHECK(registry.latest_manifest("NS").first == "m1");
-  registry.gone(WorkerId("w1"));
-  registry.gone(WorkerId("o1"));
+  registry.gone({"NS", WorkerId("w1")});
+  registry.gone({"OTHER", WorkerId("o1")});
   CHECK(names(lane) == "w2 ");
   CHECK(names({"OTHER", "default"}).empty());
   join_other("o2");
@@ -295,22 +311,22 @@ TEST_CASE_METHOD(RegistryFixture, "a worker that the server knows to be gone is 
   join("w1");
   join("w2");
   beat("w2", 2, true);
-  CHECK(registry.gone(WorkerId("w1"))->change == Change::kLost);
-  CHECK(registry.gone(WorkerId("w2"))->change == Change::kLeft);
-  CHECK_FALSE(registry.gone(WorkerId("w1")));
-  CHECK_FALSE(registry.gone(WorkerId("w2")));
-  CHECK_FALSE(registry.gone(WorkerId("nobody")));
+  CHECK(registry.gone({"NS", WorkerId("w1")})->change == Change::kLost);
+  CHECK(registry.gone({"NS", WorkerId("w2")})->change == Change::kLeft);
+  CHECK_FALSE(registry.gone({"NS", WorkerId("w1")}));
+  CHECK_FALSE(registry.gone({"NS", WorkerId("w2")}));
+  CHECK_FALSE(registry.gone({"NS", WorkerId("nobody")}));
   CHECK(registry.lane(lane).empty());
   CHECK(worker("w1").state == WorkerState::kLost);
   CHECK(worker("w1").free_slots == 0);
-  CHECK(registry.find(WorkerId("w2")) == nullptr);
+  CHECK(registry.find("NS", WorkerId("w2")) == nullptr);
 }
 
 TEST_CASE_METHOD(RegistryFixture,
                  "a worker that falls silent while it drains, with jobs in its hands, is lost like any other") {
   join("w1");
   beat("w1", 0, true);
-  registry.find(WorkerId("w1"))->assigned = 1;
+  registry.find("NS", WorkerId("w1"))->assigned = 1;
   clock.advance(kLostAfter + Millis(1));
   const auto gone = expire();
   REQUIRE(gone.size() == 1);
