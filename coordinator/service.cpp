@@ -63,10 +63,11 @@ class WakeOnStop {
 Result<std::unique_ptr<NatsBus>> connect(const NatsOptions& options, const Clock& clock,
                                          const std::shared_ptr<spdlog::logger>& log) {
   const auto until = clock.now() + kServerAway;
+  RepeatedReason reason;
   for (int failures = 0;; ++failures) {
     auto bus = NatsBus::connect(with_patience(options, failures), log);
     if (bus || bus.error().code != Errc::kDisconnected || clock.now() >= until || g_stop) return bus;
-    log->warn("cannot reach the bus, trying again: {}", bus.error().message);
+    if (reason.is_news(bus.error().message)) log->warn("cannot reach the bus, trying again: {}", bus.error().message);
     std::this_thread::sleep_for(kConnectAgain);
   }
 }

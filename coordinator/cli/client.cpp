@@ -93,7 +93,8 @@ Result<std::unique_ptr<NatsClient>> NatsClient::connect(NatsOptions options, con
   auto bus = NatsBus::connect(std::move(options), std::move(log));
   if (!bus) {
     Error error = bus.error();
-    error.message += error.code == Errc::kAccessDenied ? "; check the credentials" : "; " + remedy();
+    if (error.code == Errc::kAccessDenied) error.message += "; check the credentials";
+    if (error.code == Errc::kDisconnected) error.message += "; " + remedy();
     return error;
   }
   std::unique_ptr<NatsClient> client(new NatsClient(std::move(*bus), url, prefix, timeout));

@@ -91,7 +91,8 @@ Result<void> await_bus(Supervisor& supervisor, const Config& config, Millis pati
     supervisor.turn(Millis{20});
     const auto bus = NatsBus::connect(nats, std::make_shared<spdlog::logger>("up"));
     if (bus) return {};
-    if (supervisor.stop_asked() || std::chrono::steady_clock::now() > deadline) return bus.error();
+    const bool hopeless = bus.error().code == Errc::kInvalidRequest;  // a file of ours: waiting does not mend it
+    if (hopeless || supervisor.stop_asked() || std::chrono::steady_clock::now() > deadline) return bus.error();
   }
 }
 
@@ -137,8 +138,9 @@ std::optional<int> start_all(const UpOptions& options, Config& config, PluginHos
   }
   if (auto ready = await_bus(supervisor, config, own_server ? kServerStart : options.timeout); !ready) {
     if (supervisor.stop_asked()) return 0;
-    refuse(screen, own_server ? "nats-server does not start: " + ready.error().message : ready.error().message);
-    return own_server ? 1 : 3;
+    const auto why = own_server ? "nats-server does not start: " + ready.error().message : ready.error().message;
+    const int refused = refuse(screen, why);
+    return ready.error().code == Errc::kInvalidRequest ? refused : own_server ? 1 : 3;
   }
   if (const auto other = own_server ? std::nullopt : fleet_there(config)) {
     return refuse(screen, "fleet " + *other + " is on prefix '" + config.prefix +

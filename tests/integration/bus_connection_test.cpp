@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/nats_bus_fixture.h"
+#include "support/scratch.h"
 #include "support/silent_nats.h"
 #include "support/tcp_link.h"
 
@@ -159,19 +160,37 @@ TEST_CASE("an NKey signs in") {
   CHECK((*bus)->status().connected);
 }
 
+namespace {
+
+/// NAME.pem and NAME.key in `dir`, for the host `localhost`.
+void make_certificate(const std::string& dir, const std::string& name) {
+  const std::string command = "cd " + dir + " && openssl req -x509 -subj /CN=" + name +
+                              " -addext subjectAltName=DNS:localhost -keyout " + name + ".key -out " + name +
+                              ".pem -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 2>/dev/null";
+  REQUIRE(std::system(command.c_str()) == 0);
+}
+
+std::string tls_config(const std::string& dir) {
+  return "tls { cert_file: \"" + dir + "trusted.pem\", key_file: \"" + dir + "trusted.key\" }\n";
+}
+
+/// Where a server of a cluster takes the others in.
+std::string route_port_of(const NatsServer& server) {
+  std::ifstream file(server.directory() / "server.log");
+  const std::string log{std::istreambuf_iterator<char>(file), {}};
+  const std::string mark = "Listening for route connections on 127.0.0.1:";
+  const auto at = log.find(mark);
+  REQUIRE(at != std::string::npos);
+  return log.substr(at + mark.size(), log.find('\n', at) - at - mark.size());
+}
+
+}  // namespace
+
 TEST_CASE("TLS: a trusted server by its name only, and records in parts") {
-  NatsServer plain;  // for its directory
-  const std::string dir = plain.directory().string() + '/';
-  const std::string key = " -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 2>/dev/null";
-  for (const std::string name : {"trusted", "stranger"}) {
-    const std::string command = "openssl req -x509 -subj /CN=" + name +
-                                " -addext subjectAltName=DNS:localhost -keyout " + dir + name + ".key -out " + dir +
-                                name + ".pem" + key;
-    REQUIRE(std::system(command.c_str()) == 0);
-  }
-  NatsServer server({.config = "tls { cert_file: \"" + dir + "trusted.pem\", key_file: \"" + dir + "trusted.key\" }",
-                     .user = {},
-                     .password = {}});
+  const Scratch scratch;
+  const std::string dir = scratch.path.string() + '/';
+  for (const std::string name : {"trusted", "stranger"}) make_certificate(dir, name);
+  NatsServer server({.config = tls_config(dir), .user = {}, .password = {}});
   NatsOptions options = options_for(server);
   const std::string port = std::to_string(server.port());
   options.url = "tls://localhost:" + port;
@@ -232,14 +251,7 @@ TEST_CASE("a silent server ends a flush") {
 
 TEST_CASE("a server that another one told of takes over") {
   NatsServer first({.config = "cluster { name: c, listen: \"127.0.0.1:-1\" }", .user = "u", .password = "p"});
-  const auto log = [&] {
-    std::ifstream file(first.directory() / "server.log");
-    return std::string{std::istreambuf_iterator<char>(file), {}};
-  }();
-  const std::string mark = "Listening for route connections on 127.0.0.1:";
-  const auto at = log.find(mark);
-  REQUIRE(at != std::string::npos);
-  const std::string route_port = log.substr(at + mark.size(), log.find('\n', at) - at - mark.size());
+  const auto route_port = route_port_of(first);
   const auto early = connect_to(first);  // is told when the others join
   const test::NatsServerOptions joining{
       .config = "cluster { name: c, listen: \"127.0.0.1:-1\", routes: [nats://127.0.0.1:" + route_port + "] }",
@@ -271,6 +283,75 @@ TEST_CASE("a server that another one told of takes over") {
   }
   second.kill();
   for (NatsBus* bus : {early.get(), late.get()}) CHECK(heard(*bus, *at_third, "over the third"));
+}
+
+TEST_CASE("TLS: a server that another one told of takes over by the name of that one") {
+  const Scratch scratch;
+  const std::string dir = scratch.path.string() + '/';
+  make_certificate(dir, "trusted");
+  NatsServer first({.config = tls_config(dir) + "cluster { name: c, listen: \"127.0.0.1:-1\" }"});
+  NatsServer second({.config = tls_config(dir) +
+                               "cluster { name: c, listen: \"127.0.0.1:-1\", routes: [nats://127.0.0.1:" +
+                               route_port_of(first) + "] }"});
+  NatsOptions options = options_for(first);
+  options.tls_ca = dir + "trusted.pem";
+  options.url = "tls://localhost:" + std::to_string(second.port());
+  const auto far = std::move(NatsBus::connect(options, quiet()).value());
+  listen(*far, "a");
+  options.url = "tls://localhost:" + std::to_string(first.port());
+  const auto bus = std::move(NatsBus::connect(options, quiet()).value());
+  const auto heard = [&](const std::string& text) {
+    return turn_until(*bus, [&] {
+      const bool sent = bus->publish({.subject = "a", .reply = {}, .data = text, .headers = {}}) && bus->flush(1s);
+      far->wait(std::chrono::steady_clock::now() + 20ms);
+      std::vector<Message> messages;
+      far->receive(messages, 1000);
+      return sent && std::ranges::any_of(messages, [&](const Message& message) { return message.data == text; });
+    });
+  };
+  REQUIRE(heard("over the first"));  // the two know each other
+  first.kill();
+  REQUIRE(turn_until(*bus, [&] { return bus->status().connections == 2; }));
+  CHECK(heard("over the second"));
+}
+
+TEST_CASE("TLS: a key that has a pass phrase, or is no file, is refused, and nobody is asked") {
+  const Scratch scratch;
+  const std::string dir = scratch.path.string() + '/';
+  make_certificate(dir, "trusted");
+  const std::string command = "cd " + dir +
+                              " && openssl ec -aes256 -passout pass:x -in trusted.key -out old.key 2>/dev/null"
+                              " && openssl pkcs8 -topk8 -passout pass:x -in trusted.key -out new.key && mkfifo pipe";
+  REQUIRE(std::system(command.c_str()) == 0);
+  NatsServer server({.config = tls_config(dir), .user = {}, .password = {}});
+  NatsOptions options = options_for(server);
+  options.url = "tls://localhost:" + std::to_string(server.port());
+  options.tls_ca = options.tls_cert = dir + "trusted.pem";
+  for (const std::string key : {"old.key", "new.key", "pipe", "none"}) {
+    options.tls_key = dir + key;
+    const auto refused = NatsBus::connect(options, quiet());
+    REQUIRE(code_of(refused) == Errc::kInvalidRequest);
+    const std::string& said = refused.error().message;
+    INFO(said);
+    CHECK(said.find(options.tls_key) != std::string::npos);
+    CHECK(said.find(key == "pipe"   ? "is no regular file"
+                    : key == "none" ? "No such file"
+                                    : "has a pass phrase") != std::string::npos);
+  }
+  options.tls_key = dir + "trusted.key";
+  CHECK(NatsBus::connect(options, quiet()));
+}
+
+TEST_CASE("a server that takes a connection in and ends it is asked ever less often") {
+  const NatsServer server({.config = "max_subscriptions: 2"});
+  NatsOptions options = options_for(server);
+  options.reconnect_wait = 200ms;
+  options.reconnect_wait_max = 5s;
+  const auto begun = std::chrono::steady_clock::now();
+  const auto bus = std::move(NatsBus::connect(options, quiet()).value());
+  for (const char* subject : {"a", "b", "c"}) listen(*bus, subject);
+  REQUIRE(turn_until(*bus, [&] { return bus->status().connections == 4; }));
+  CHECK(std::chrono::steady_clock::now() - begun >= 700ms);  // half of 200, 400 and 800 ms at least
 }
 
 TEST_CASE("a server whose handshake takes longer than a try may is reached with more patience") {

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -43,6 +45,12 @@ TEST_CASE("a server has the port that its URL names, or the usual one") {
   for (const char* none : {"host:", "host:x", "host:65536"}) CHECK(port_of(none) == 0);
 }
 
+TEST_CASE("a server has the host that its URL names") {
+  CHECK(host_of("tls://u:p@nats.example.org:1234") == "nats.example.org");
+  CHECK(host_of("localhost/") == "localhost");
+  CHECK(host_of("tls://[fe80::1]:1234") == "fe80::1");
+}
+
 TEST_CASE("an NKey seed gives its public key") {
   // The pair that the NATS documentation shows.
   constexpr std::string_view kSeed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
@@ -69,5 +77,10 @@ TEST_CASE("a file to sign in with is read whole, or it is said what is wrong wit
   std::ofstream(path) << "SU\n\nx";
   CHECK(read_sign_in_file(path).value() == "SU\n\nx");
   CHECK(code(read_sign_in_file(scratch.path)) == "INVALID_REQUEST");
-  CHECK(code(read_sign_in_file("/dev/zero")) == "INVALID_REQUEST");
+  CHECK(read_sign_in_file("/dev/zero").error().message == "/dev/zero: is no regular file");
+  const std::string pipe = scratch.path / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(read_sign_in_file(pipe).error().message == pipe + ": is no regular file");  // at once: nobody writes to it
+  CHECK(read_sign_in_file(path, 5).value() == "SU\n\nx");
+  CHECK(code(read_sign_in_file(path, 4)) == "INVALID_REQUEST");
 }

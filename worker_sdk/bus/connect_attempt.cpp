@@ -14,14 +14,17 @@ constexpr Millis kBreakEvery{20};  // the library goes on to the next server
 
 }  // namespace
 
-ConnectAttempt::ConnectAttempt(NatsOptions options, std::vector<std::string> servers,
+ConnectAttempt::ConnectAttempt(NatsOptions options, std::vector<std::string> servers, std::vector<std::string> learned,
                                std::shared_ptr<LinkContext> context)
-    : context_(std::move(context)), deadline_(std::chrono::steady_clock::now() + options.connect_timeout + kGrace) {
+    : context_(std::move(context)),
+      deadline_(std::chrono::steady_clock::now() + options.connect_timeout * (learned.empty() ? 1 : 2) + kGrace) {
   for (const std::string& server : servers) ports_.push_back(port_of(server));
-  thread_ = std::thread([this, options = std::move(options), servers = std::move(servers)] {
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);  // but for the call that may hang
-    run(options, servers);
-  });
+  for (const std::string& server : learned) ports_.push_back(port_of(server));
+  thread_ =
+      std::thread([this, options = std::move(options), servers = std::move(servers), learned = std::move(learned)] {
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);  // but for the call that may hang
+        run(options, servers, learned);
+      });
 }
 
 ConnectAttempt::~ConnectAttempt() {
@@ -34,8 +37,13 @@ ConnectAttempt::~ConnectAttempt() {
   thread_.join();
 }
 
-void ConnectAttempt::run(const NatsOptions& options, const std::vector<std::string>& servers) {
-  auto link = NatsLink::open(options, servers, context_);
+void ConnectAttempt::run(const NatsOptions& options, const std::vector<std::string>& servers,
+                         const std::vector<std::string>& learned) {
+  auto link = NatsLink::open(options, servers, {}, context_);
+  if (!link && link.error().code == Errc::kDisconnected && !learned.empty()) {
+    // They are told by address, which no certificate names.
+    if (auto other = NatsLink::open(options, learned, host_of(servers.front()), context_)) link = std::move(other);
+  }
   const std::lock_guard lock(mutex_);
   outcome_ = std::move(link);
   ended_.notify_all();

@@ -41,8 +41,7 @@ constexpr std::chrono::seconds kStall{1};        // a loop that was away for lon
 constexpr std::chrono::seconds kDestructorGrace{1};
 constexpr Millis kFreed{1};  // how often it is looked whether the library has let go
 
-// Between two log lines that say why there is no connection, when it is the same reason.
-constexpr std::chrono::seconds kRefusedEvery{30};
+constexpr std::chrono::seconds kLasting{1};  // a connection that lives so long is no failure
 
 constexpr std::size_t kMaxServers = 32;  // configured or learned
 
@@ -116,12 +115,14 @@ struct NatsBus::State {
 
   NatsOptions options;
   std::shared_ptr<spdlog::logger> log;
-  std::vector<std::string> servers;  // configured ones, then those that the cluster told of
+  std::vector<std::string> servers;  // configured
+  std::vector<std::string> learned;  // that the cluster told of
   std::shared_ptr<LinkContext> context = std::make_shared<LinkContext>();
   std::string inbox;
   std::unique_ptr<NatsLink> link;
   std::unique_ptr<ConnectAttempt> attempt;
-  int failures = 0;  // attempts in a row
+  int failures = 0;  // attempts in a row that led to no connection, or to none that lasted
+  TimePoint opened_at{};
   TimePoint next_attempt{};
   TimePoint heard{};  // last time that the server sent something, or the loop had not listened
   TimePoint last_turn{};
@@ -133,19 +134,17 @@ struct NatsBus::State {
   std::uint64_t connections = 0;
   std::uint64_t library_drops = 0;  // of subscriptions that are gone
   std::string connect_error;
-  std::string refusal_said;  // the last that was logged of this outage
-  TimePoint next_refusal{};
+  RepeatedReason refusal;  // of this outage
   std::uint64_t errors_reported = 0;
   TimePoint next_report{};
 };
 
 void NatsBus::State::adopt(std::unique_ptr<NatsLink> opened) {
   link = std::move(opened);
-  failures = 0;
-  heard = last_turn = steady_clock::now();
+  opened_at = heard = last_turn = steady_clock::now();
   max_payload = link->max_payload();
   connect_error.clear();
-  refusal_said.clear();
+  refusal = {};
   ++connections;
   for (auto& [id, subscription] : subscriptions) make_native(subscription);
   log->info("bus connected url={} connections={}", redact_url(options.url), connections);
@@ -154,11 +153,11 @@ void NatsBus::State::adopt(std::unique_ptr<NatsLink> opened) {
 /// Of the connection that was lost: a cluster tells all the while who has joined and left it. It tells only of servers
 /// that the connection did not begin with, so those of before stay.
 void NatsBus::State::learn_servers() {
-  const std::string first = servers.front();
   for (const std::string& found : link->discovered_servers()) {
-    auto server = with_credentials_of(first, found);
-    if (servers.size() < kMaxServers && std::ranges::find(servers, server) == servers.end()) {
-      servers.push_back(std::move(server));
+    auto server = with_credentials_of(servers.front(), found);
+    if (servers.size() + learned.size() < kMaxServers && std::ranges::find(servers, server) == servers.end() &&
+        std::ranges::find(learned, server) == learned.end()) {
+      learned.push_back(std::move(server));
     }
   }
 }
@@ -203,13 +202,17 @@ void NatsBus::State::retry_later(TimePoint now) {
 void NatsBus::State::maintain(TimePoint now) {
   if (closed) return;
   if (link && link->lost()) {
-    log->warn("bus disconnected url={} reason={}", redact_url(options.url), link->last_error());
+    auto reason = link->last_error();
+    // The last that was said may be old: a missing permission ends no connection, and was told when it came.
+    if (reason.starts_with("Permissions Violation")) reason = "the server ended it";
+    log->warn("bus disconnected url={} reason={}", redact_url(options.url), reason);
+    if (now - opened_at >= kLasting) failures = 0;  // one that takes all in to throw them out is not asked at once
     learn_servers();
     drop_link();
     retry_later(now);
   }
   if (!link && !attempt && now >= next_attempt) {
-    attempt = std::make_unique<ConnectAttempt>(with_patience(options, failures), servers, context);
+    attempt = std::make_unique<ConnectAttempt>(with_patience(options, failures), servers, learned, context);
   }
   if (!attempt) return;
   auto outcome = attempt->outcome(now);
@@ -217,10 +220,8 @@ void NatsBus::State::maintain(TimePoint now) {
   attempt.reset();
   if (*outcome) return adopt(std::move(**outcome));
   connect_error = outcome->error().message;
-  if (connect_error != refusal_said || now >= next_refusal) {
+  if (refusal.is_news(connect_error)) {
     log->warn("bus not connected, trying again url={} error={}", redact_url(options.url), connect_error);
-    refusal_said = connect_error;
-    next_refusal = now + kRefusedEvery;
   }
   retry_later(now);
 }
@@ -306,6 +307,15 @@ Result<SubscriptionId> NatsBus::State::subscribe(Subscription made) {
   return id;
 }
 
+bool RepeatedReason::is_news(const std::string& reason) {
+  constexpr std::chrono::seconds kEvery{30};
+  const auto now = steady_clock::now();
+  if (reason == said_ && now < next_) return false;
+  said_ = reason;
+  next_ = now + kEvery;
+  return true;
+}
+
 NatsOptions with_patience(NatsOptions options, int failures) {
   const Millis longer(options.connect_timeout.count() << std::clamp(failures, 0, 10));
   options.connect_timeout = std::max(options.connect_timeout, std::min(longer, kMostPatience));
@@ -323,7 +333,7 @@ Result<std::unique_ptr<NatsBus>> NatsBus::connect(NatsOptions options, std::shar
   if (state->servers.empty()) return Error{Errc::kInvalidRequest, "no NATS URL"};
   const bool signs = !state->options.creds.empty() || !state->options.nkey_seed.empty();
   for (int tries = signs ? kAuthTries : 1;;) {
-    ConnectAttempt attempt(state->options, state->servers, state->context);
+    ConnectAttempt attempt(state->options, state->servers, {}, state->context);
     auto outcome = attempt.outcome(attempt.deadline());
     if (outcome && *outcome) {
       state->adopt(std::move(**outcome));

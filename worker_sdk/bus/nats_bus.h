@@ -22,6 +22,16 @@ struct NatsOptions {
   Millis reconnect_wait_max{5000};
 };
 
+/// Why something is tried over and over: news when it is another reason than the last, or was told 30 s ago.
+class RepeatedReason {
+ public:
+  bool is_news(const std::string& reason);
+
+ private:
+  std::string said_;
+  TimePoint next_{};
+};
+
 /// The options for a try to connect that follows so many failed ones: it may take twice as long each time, up to 10 s
 /// or what the first one may. Over a slow link a handshake is several round trips, with TLS even more.
 NatsOptions with_patience(NatsOptions options, int failures);

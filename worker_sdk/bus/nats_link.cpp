@@ -46,6 +46,8 @@ Error library_error(natsStatus status) {
     return {Errc::kDisconnected, "the server ended the connection in the handshake, or did not answer in time"};
   }
   if (!more.empty() && more != text) text.append(": ").append(more);
+  constexpr std::string_view kNothing = ": (null)";  // where OpenSSL has no reason to give
+  if (text.ends_with(kNothing)) text.resize(text.size() - kNothing.size());
   switch (status) {
     case NATS_CONNECTION_AUTH_FAILED:
     case NATS_NOT_PERMITTED:
@@ -72,7 +74,14 @@ Result<void> set_credentials(natsOptions* to, const NatsOptions& options) {
   natsStatus status = NATS_OK;
   if (!options.creds.empty()) {
     // The library reads them only while it connects, and then takes a missing file for a missing server.
-    if (auto readable = read_sign_in_file(options.creds); !readable) return readable.error();
+    const Result<std::string> text = read_sign_in_file(options.creds);
+    if (!text) return text.error();
+    constexpr int kFrames = 4;  // where JWT and seed begin and end
+    int frames = text->starts_with("---") ? 1 : 0;
+    for (std::size_t at = 0; (at = text->find("\n---", at)) != std::string::npos; ++at) ++frames;
+    if (frames < kFrames) {
+      return Error{Errc::kInvalidRequest, options.creds + ": holds no user JWT with its seed, as `nsc` writes them"};
+    }
     status = natsOptions_SetUserCredentialsFromFiles(to, options.creds.c_str(), nullptr);
   } else if (!options.nkey_seed.empty()) {
     const Result<std::string> text = read_sign_in_file(options.nkey_seed);
@@ -89,8 +98,29 @@ bool uses_tls(const NatsOptions& options, const std::vector<std::string>& server
   return !options.tls_ca.empty() || !options.tls_cert.empty() || wants_tls(servers);
 }
 
+/// The library does not say why it cannot read one, and OpenSSL asks whoever sits at the terminal for a pass phrase,
+/// without end.
+Result<void> check_tls_files(const NatsOptions& options) {
+  constexpr std::size_t kMaxBytes = std::size_t{4} << 20U;  // a bundle of all authorities has a quarter of one
+  for (const std::string* path : {&options.tls_ca, &options.tls_cert, &options.tls_key}) {
+    if (path->empty()) continue;
+    const Result<std::string> text = read_sign_in_file(*path, kMaxBytes);
+    if (!text) return text.error();
+    const bool encrypted = text->find("-----BEGIN ENCRYPTED PRIVATE KEY-----") != std::string::npos ||
+                           text->find("Proc-Type: 4,ENCRYPTED") != std::string::npos;
+    if (path == &options.tls_key && encrypted) {
+      return Error{Errc::kInvalidRequest,
+                   *path +
+                       ": the key has a pass phrase, which nobody could enter: take one without (openssl pkey -in " +
+                       *path + " -out NEW)"};
+    }
+  }
+  return {};
+}
+
 /// errors   kInvalidRequest: a file cannot be read or understood
 Result<void> set_tls(natsOptions* to, const NatsOptions& options) {
+  if (auto checked = check_tls_files(options); !checked) return checked.error();
   natsStatus status = natsOptions_SetSecure(to, true);
   if (status == NATS_OK && !options.tls_ca.empty()) {
     status = natsOptions_LoadCATrustedCertificates(to, options.tls_ca.c_str());
@@ -100,6 +130,15 @@ Result<void> set_tls(natsOptions* to, const NatsOptions& options) {
   }
   if (status != NATS_OK) return Error{Errc::kInvalidRequest, "TLS: " + library_error(status).message};
   return {};
+}
+
+/// A server that wants a certificate of its clients ends the connection without a word of it.
+Error with_tls_remedy(Error error, const NatsOptions& options, bool tls) {
+  const auto says = [&](std::string_view text) { return error.message.find(text) != std::string::npos; };
+  if (!tls || error.code != Errc::kDisconnected || !(says("in the handshake") || says("SSL_"))) return error;
+  error.message += options.tls_cert.empty() ? "; it may want a certificate (nats.tls.cert)"
+                                            : "; it may not accept the certificate " + options.tls_cert;
+  return error;
 }
 
 natsStatus set_behaviour(natsOptions* to, const NatsOptions& options, const std::vector<std::string>& servers) {
@@ -156,7 +195,7 @@ struct NatsLink::Callbacks {
 };
 
 Result<std::unique_ptr<NatsLink>> NatsLink::open(const NatsOptions& options, const std::vector<std::string>& servers,
-                                                 std::shared_ptr<LinkContext> context) {
+                                                 const std::string& host, std::shared_ptr<LinkContext> context) {
   natsOptions* raw_options = nullptr;
   natsStatus status = natsOptions_Create(&raw_options);
   const OptionsPtr to(raw_options);
@@ -168,6 +207,7 @@ Result<std::unique_ptr<NatsLink>> NatsLink::open(const NatsOptions& options, con
   link->tls_ = uses_tls(options, servers);
   if (link->tls_) {
     if (auto set = set_tls(to.get(), options); !set) return set.error();
+    if (!host.empty()) natsOptions_SetExpectedHostname(to.get(), host.c_str());
   }
   auto callbacks = std::make_unique<Callbacks>(Callbacks{std::move(context), {}});
   natsOptions_SetEventLoop(to.get(), link.get(), on_attach, on_read_interest, on_write_interest, on_detach);
@@ -179,7 +219,7 @@ Result<std::unique_ptr<NatsLink>> NatsLink::open(const NatsOptions& options, con
   pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &cancel_state);
   status = natsConnection_Connect(&connection, to.get());
   pthread_setcancelstate(cancel_state, nullptr);
-  if (status != NATS_OK) return library_error(status);
+  if (status != NATS_OK) return with_tls_remedy(library_error(status), options, link->tls_);
   link->connection_.reset(connection);
   link->closed_ = callbacks->closed.get_future();
   [[maybe_unused]] const Callbacks* freed_by_on_closed = callbacks.release();

@@ -44,9 +44,10 @@ class NatsLink {
  public:
   /// Connects to one of `servers` and ends the handshake; blocks about options.connect_timeout at most, unless the
   /// server falls silent in the middle (see ConnectAttempt). A cancellation point of the thread.
+  /// `host`   whom a certificate has to name; empty: the host of the server's own address
   /// errors   kAccessDenied, kInvalidRequest (options), kDisconnected
   static Result<std::unique_ptr<NatsLink>> open(const NatsOptions& options, const std::vector<std::string>& servers,
-                                                std::shared_ptr<LinkContext> context);
+                                                const std::string& host, std::shared_ptr<LinkContext> context);
   ~NatsLink();
   NatsLink(const NatsLink&) = delete;
   NatsLink& operator=(const NatsLink&) = delete;

@@ -51,6 +51,12 @@ std::string with_credentials_of(std::string_view configured, std::string_view di
   return url;
 }
 
+std::string host_of(std::string_view server) {
+  const std::string_view address = parts_of(server).address;
+  if (address.starts_with('[')) return std::string(address.substr(1, address.find(']') - 1));
+  return std::string(address.substr(0, address.find_first_of(":/")));
+}
+
 std::uint16_t port_of(std::string_view server) {
   std::string_view address = parts_of(server).address;
   address.remove_prefix(std::min(address.size(), address.find(']') + 1));  // the colons of [::1] are no port's

@@ -34,6 +34,7 @@ constexpr std::chrono::seconds kExitLimit{2};  // for destructors and threads of
 /// Connects, trying again while the server is not there. Null: a signal came, or there is no use in trying.
 std::unique_ptr<NatsBus> connect(const NatsOptions& options, const StopSignals& signals,
                                  const std::shared_ptr<spdlog::logger>& log) {
+  RepeatedReason reason;
   for (int failures = 0; !signals.came(); ++failures) {
     auto bus = NatsBus::connect(with_patience(options, failures), log);
     if (bus) return std::move(*bus);
@@ -41,7 +42,7 @@ std::unique_ptr<NatsBus> connect(const NatsOptions& options, const StopSignals& 
       log->error("cannot connect: {}", bus.error().message);
       return nullptr;
     }
-    log->warn("cannot connect, trying again: {}", bus.error().message);
+    if (reason.is_news(bus.error().message)) log->warn("cannot connect, trying again: {}", bus.error().message);
     for (Millis waited{0}; waited < kConnectAgain && !signals.came(); waited += Millis{50}) {
       std::this_thread::sleep_for(Millis{50});
     }
