@@ -386,12 +386,20 @@ void Dispatcher::on_lane_changed(const Lane& lane) {
 std::string Dispatcher::waited_for(const Record& record, TimePoint now) {
   const auto& [ns, pool] = record.spec.lane;
   const auto& target = record.spec.target;
-  if (limiter_.ready_at(ns, target.id, now) > now) {
-    return "the target " + target.name +
-           " was not to be asked before the job's deadline: its limit of calls is reached";
+  if (const auto ready = limiter_.ready_at(ns, target.id, now); ready > now) {
+    const auto left = std::chrono::ceil<std::chrono::seconds>(ready - now).count();
+    return "the target " + target.name + " was not to be asked before the job's deadline: " +
+           (limiter_.pauses(ns, target.id, now)
+                ? "it asked for a pause that goes on for another " + std::to_string(left) + " s"
+                : "its limit of calls is reached");
   }
-  const bool full = !record.offered && registry_.serves(record.spec.lane, record.spec.manifest);
-  return "no worker of " + ns + "/" + pool + (full ? " had room for" : " took") + " the job within its deadline";
+  const bool served = registry_.serves(record.spec.lane, record.spec.manifest);
+  std::string who = "no worker of " + ns + "/" + pool;
+  if (const auto manifest = registry_.manifest(record.spec.manifest);
+      manifest && !served && registry_.serves(record.spec.lane, {})) {
+    who += " that serves " + manifest->plugin + " " + manifest->version;
+  }
+  return who + (served && !record.offered ? " had room for" : " took") + " the job within its deadline";
 }
 
 void Dispatcher::extend(Record& record, TimePoint rested) {

@@ -106,6 +106,7 @@ void Run::take(JobOutcome outcome) {
   position_ = pending.position;
   if (const auto* failed = std::get_if<Error>(&outcome.result); failed != nullptr && failed->code == Errc::kNoWorker) {
     target.deserted = true;
+    if (!s_.registry.serves(target.lane, target.manifest_hash)) give_up_rest(target);
   }
   if (std::holds_alternative<Pending::Inspection>(pending.what)) {
     take_inspection(target, std::move(outcome.result));
@@ -137,6 +138,32 @@ void Run::advance(TimePoint now, const IsTaken& is_taken) {
   }
   const auto done = [](const auto& target) { return target->phase == TargetRun::Phase::kDone; };
   if (std::ranges::all_of(targets_, done)) finish();
+}
+
+/// Who could look has gone, and what waited for him did so in vain: the rest would wait as long, a few at a time.
+void Run::give_up_rest(TargetRun& target) {
+  if (target.phase != TargetRun::Phase::kScanning) return;
+  std::size_t left = 0;
+  const auto fail = [&](Scan& scan, std::size_t parts) {
+    left += parts;
+    if (parts > 0) scan.listing_failed = true;
+  };
+  for (auto& scan : target.scans) {
+    const bool first = !scan->begun && (target.rereads || scan->parent == nullptr || scan->parent == scan.get());
+    fail(*scan, first ? 1 : 0);
+    scan->begun = scan->begun || first;
+    fail(*scan, std::exchange(scan->next_pages, {}).size());
+    const auto parents = std::exchange(scan->parents, {}).size();
+    for (auto* child : scan->children) fail(*child, parents);
+    if (target.rereads) {
+      fail(*scan, scan->index.entries().size() - scan->next_known);
+      scan->next_known = scan->index.entries().size();
+    }
+  }
+  if (left == 0) return;
+  problem(target, {}, errc_name(Errc::kNoWorker),
+          "no worker serves " + target.manifest->plugin + " " + target.manifest->version +
+              ", which this run began with, any more: " + std::to_string(left) + " more looks were given up");
 }
 
 void Run::advance_target(TargetRun& target, TimePoint now) {
@@ -263,11 +290,11 @@ bool Run::submit_page(TargetRun& target, Scan& scan, std::shared_ptr<Listing> li
 
 void Run::problem(const TargetRun& target, std::string_view type, std::string_view code, std::string message) {
   if (message.size() > kMaxProblemMessage) message = std::string(utf8_prefix(message, kMaxProblemMessage)) + "...";
-  s_.log.warn("run={} target={} type={} code={} {}", row_.id.value, target.target.name, type, code, message);
   if (problems_.size() >= kMaxProblems || problem_bytes_ >= kMaxProblemBytes) {
     ++more_problems_;
     return;
   }
+  s_.log.warn("run={} target={} type={} code={} {}", row_.id.value, target.target.name, type, code, message);
   JsonText as_json;
   append_json_string(as_json, message);
   problem_bytes_ += as_json.size();
@@ -299,7 +326,9 @@ std::string Run::waiting() const {
   if (waits_for_others_ && std::ranges::none_of(targets_, open)) return "waiting for the run before it";
   for (const auto& target : targets_) {
     if (target->phase == kDone || s_.registry.serves(target->lane, target->manifest_hash)) continue;
-    return "waiting for a worker of " + target->lane.ns + "/" + target->lane.pool;
+    const bool others = target->manifest && s_.registry.serves(target->lane, {});
+    return "waiting for a worker of " + target->lane.ns + "/" + target->lane.pool +
+           (others ? " that serves " + target->manifest->plugin + " " + target->manifest->version : "");
   }
   return {};
 }

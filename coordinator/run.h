@@ -144,6 +144,7 @@ class Run {
   bool replace_taken(TargetRun& target, Scan& scan);
   /// Known objects that were to be read again are not what they were: only a listing tells what became of them.
   void list_again(const TargetRun& target);
+  void give_up_rest(TargetRun& target);
   [[nodiscard]] std::optional<ScanIndex::Entry> written_entry(const Scan& scan, std::string_view native_id);
   /// What the store has under another id of an object of that uid, and has not been observed in this run.
   static ScanIndex::Entry* of_uid(const TargetRun& target, Scan& scan, std::string_view uid);

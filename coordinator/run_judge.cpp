@@ -416,6 +416,8 @@ void Run::finish() {
   row_.state = complete && problems_.empty() ? "complete" : any ? "partial" : aborted_ ? "failed" : "partial";
   row_.finished_at = s_.clock.wall();
   row_.report = report();
+  if (more_problems_ > 0)
+    s_.log.warn("run={} more_problems={}, of which nothing is told", row_.id.value, more_problems_);
   must(s_.store.put_run(row_));
   s_.events.emit({}, "run.finished", row_.id.value, progress());  // the report itself has no bound that fits an event
 }

@@ -262,3 +262,33 @@ TEST_CASE_METHOD(RunUnderWay, "what is declared of a target stays when a run ove
   CHECK(end_run()["state"] == "complete");
   CHECK(target().interval == Millis(7'000'000));
 }
+
+TEST_CASE_METHOD(CoordinatorFixture,
+                 "a run whose version of the plugin has gone waits for it once, not for each look") {
+  constexpr std::size_t kBoxes = 300;
+  for (std::size_t i = 0; i < kBoxes; ++i) system.add("NS::Box", {.id = "b" + std::to_string(i)});
+  system.page = 100;
+  start_discovered();
+  bool asked = false;
+  workers[0]->on_job = [&](const Job& job) -> FakeWorker::Behaviour {
+    if (job.type != "NS::Item") return {};
+    asked = true;
+    return FakeWorker::Silent{};
+  };
+  const std::string id = api("discover")["run"];
+  wait_until([&] { return asked; });
+  remove_worker("w1");
+  auto next = manifest;
+  next.version = "2.0.0";
+  add_worker("w2", next);
+  advance(Millis(5000));
+  CHECK_THAT(api("run", {{"run", id}})["waiting"].get<std::string>(), Catch::Contains(" that serves "));
+  wait_until([&] { return coordinator->idle(); }, 3 * config.limits.job_deadline);
+  const auto report = api("run", {{"run", id}});
+  CHECK(report["state"] == "partial");
+  const auto& last = report["problems"].back();
+  CHECK(last["code"] == "NO_WORKER");
+  CHECK_THAT(last["message"].get<std::string>(), Catch::Contains("which this run began with, any more: "));
+  CHECK(listed("NS::Box").size() == kBoxes);
+  CHECK(discover()["state"] == "complete");
+}
