@@ -191,7 +191,11 @@ void Publisher::on_stream_refused(const Message& message, const nlohmann::json& 
     return on_stream_found();
   }
   if (ask_ == Ask::kCreate) {
-    go_without_stream(message.no_responders ? "no JetStream" : "no event stream: " + error.description, now);
+    const bool full = error.description.find("insufficient storage") != std::string::npos;
+    go_without_stream(message.no_responders ? "no JetStream"
+                                            : "no event stream: " + error.description +
+                                                  (full ? ": limits.event_bytes is more than the server has left" : ""),
+                      now);
   } else {
     go_without_stream("the event stream cannot be looked at: " + error.description, now);
   }

@@ -39,8 +39,21 @@ std::string key_text(const std::string& key) {
 }  // namespace
 
 std::string portable_json(const std::string& json) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOthers{
-      {{"\x7f", "\\u007f"}, {"\xe2\x80\xa8", "\\u2028"}, {"\xe2\x80\xa9", "\\u2029"}, {"\xef\xbb\xbf", "\\ufeff"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kOthers{
+      {{"\x7f", "\\u007f"},
+       {"\xe2\x80\xa8", "\\u2028"},
+       {"\xe2\x80\xa9", "\\u2029"},
+       {"\xef\xbb\xbf", "\\ufeff"},
+       // What turns the direction of what follows: it would show another text than is there.
+       {"\xe2\x80\xaa", "\\u202a"},
+       {"\xe2\x80\xab", "\\u202b"},
+       {"\xe2\x80\xac", "\\u202c"},
+       {"\xe2\x80\xad", "\\u202d"},
+       {"\xe2\x80\xae", "\\u202e"},
+       {"\xe2\x81\xa6", "\\u2066"},
+       {"\xe2\x81\xa7", "\\u2067"},
+       {"\xe2\x81\xa8", "\\u2068"},
+       {"\xe2\x81\xa9", "\\u2069"}}};
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string made;
   for (std::string_view rest = json; !rest.empty();) {

@@ -197,7 +197,7 @@ void scale(const Options& options, Report& report) {
   std::vector<double> alone, flooded;
   for (int i = 0; i < options.rounds; ++i) {
     const auto p99 = [&](const char* flood) {
-      const auto said = workers.desk({"probe", "--count", options.quick ? "200" : "1000", "--window", flood});
+      const auto said = workers.desk({"probe", "--count", "1000", "--window", flood});
       return 1000 * said.at("p99").get<double>();
     };
     alone.push_back(p99("0"));

@@ -114,6 +114,7 @@ TEST_CASE("YAML quotes what would not be read as the same text") {
 
 TEST_CASE("YAML escapes what may not stand in a file, or would be taken for a line break") {
   const std::string odd = "\xc2\x9b \xc2\x85 \xe2\x80\xa8\xe2\x80\xa9\xef\xbb\xbf\x7f \xc2\xa0\xc3\x9b";
+  CHECK(to_yaml(Json{{"a", "\xe2\x80\xaez\xe2\x81\xa6"}}) == "a: \"\\u202ez\\u2066\"\n");
   CHECK(to_yaml(Json{{"a", odd}}) == "a: \"\\u009b \\u0085 \\u2028\\u2029\\ufeff\\u007f \xc2\xa0\xc3\x9b\"\n");
 }
 
