@@ -163,7 +163,8 @@ void Run::give_up_rest(TargetRun& target) {
   if (left == 0) return;
   problem(target, {}, errc_name(Errc::kNoWorker),
           "no worker serves " + target.manifest->plugin + " " + target.manifest->version +
-              ", which this run began with, any more: " + std::to_string(left) + " more looks were given up");
+              ", which this run began with, any more: " + std::to_string(left) +
+              " more looks were given up: discover again");
 }
 
 void Run::advance_target(TargetRun& target, TimePoint now) {

@@ -184,6 +184,17 @@ std::string route_port_of(const NatsServer& server) {
   return log.substr(at + mark.size(), log.find('\n', at) - at - mark.size());
 }
 
+/// Publishes on `a` until `to` hears it: the servers may not know each other yet, or the bus be on its way to another.
+bool heard(NatsBus& from, NatsBus& to, const std::string& text) {
+  return turn_until(from, [&] {
+    const bool sent = from.publish({.subject = "a", .reply = {}, .data = text, .headers = {}}) && from.flush(1s);
+    to.wait(std::chrono::steady_clock::now() + 20ms);
+    std::vector<Message> messages;
+    to.receive(messages, 1000);
+    return sent && std::ranges::any_of(messages, [&](const Message& message) { return message.data == text; });
+  });
+}
+
 }  // namespace
 
 TEST_CASE("TLS: a trusted server by its name only, and records in parts") {
@@ -261,16 +272,6 @@ TEST_CASE("a server that another one told of takes over") {
   const auto at_second = connect_to(second), at_third = connect_to(third);
   listen(*at_second, "a");
   listen(*at_third, "a");
-  /// Publishes until it is heard: the servers may not know each other yet, or the bus be on its way to another.
-  const auto heard = [](NatsBus& from, NatsBus& to, const std::string& text) {
-    return turn_until(from, [&] {
-      const bool sent = from.publish({.subject = "a", .reply = {}, .data = text, .headers = {}}) && from.flush(1s);
-      to.wait(std::chrono::steady_clock::now() + 20ms);
-      std::vector<Message> messages;
-      to.receive(messages, 1000);
-      return sent && std::ranges::any_of(messages, [&](const Message& message) { return message.data == text; });
-    });
-  };
   // Once the servers know each other, the first handshake already names all.
   REQUIRE(heard(*early, *at_second, "joined"));
   REQUIRE(heard(*early, *at_third, "joined"));
@@ -300,19 +301,10 @@ TEST_CASE("TLS: a server that another one told of takes over by the name of that
   listen(*far, "a");
   options.url = "tls://localhost:" + std::to_string(first.port());
   const auto bus = std::move(NatsBus::connect(options, quiet()).value());
-  const auto heard = [&](const std::string& text) {
-    return turn_until(*bus, [&] {
-      const bool sent = bus->publish({.subject = "a", .reply = {}, .data = text, .headers = {}}) && bus->flush(1s);
-      far->wait(std::chrono::steady_clock::now() + 20ms);
-      std::vector<Message> messages;
-      far->receive(messages, 1000);
-      return sent && std::ranges::any_of(messages, [&](const Message& message) { return message.data == text; });
-    });
-  };
-  REQUIRE(heard("over the first"));  // the two know each other
+  REQUIRE(heard(*bus, *far, "over the first"));  // the two know each other
   first.kill();
   REQUIRE(turn_until(*bus, [&] { return bus->status().connections == 2; }));
-  CHECK(heard("over the second"));
+  CHECK(heard(*bus, *far, "over the second"));
 }
 
 TEST_CASE("TLS: a key that has a pass phrase, or is no file, is refused, and nobody is asked") {

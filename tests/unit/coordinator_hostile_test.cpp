@@ -166,6 +166,7 @@ TEST_CASE_METHOD(HostileFixture, "what speaks for another namespace than that of
   send(Subjects().heartbeat("OTHER"), encode(beat));
   settle();
   CHECK(malformed() == before + 2);
+  CHECK(api("status")["unknown_workers"] == 1);
   REQUIRE(api("workers")["items"].size() == 1);
   CHECK(api("workers")["items"][0]["state"] == "active");
 
@@ -275,9 +276,11 @@ TEST_CASE_METHOD(HostileFixture, "a reply speaks for no worker of another namesp
   start_discovered();
   add_worker("o1", test::make_manifest({{"OTHER::Box", ""}}, "OTHER"));
   advance(Millis(1500));
+  const std::uint64_t before = api("status")["jobs"]["stale_replies"];
   const JobReply forged{store->fleet(), JobId("none"), Token("none"), WorkerId("w1"), 1, 1, Accepted{}};
   send(Subjects().reply("OTHER", coordinator->status().id, Token("none")), encode(forged));
   settle();
+  CHECK(api("status")["jobs"]["stale_replies"] == before + 1);
   for (const auto& control : workers[0]->controls) CHECK_FALSE(std::holds_alternative<Cancel>(control.action));
 }
 

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 namespace muster {
 namespace {
@@ -29,19 +29,19 @@ Result<std::string> read_sign_in_file(const std::string& path, std::size_t most)
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat kind {};
   if (file.fd < 0 || ::fstat(file.fd, &kind) != 0) return unreadable();
-  if (!S_ISREG(kind.st_mode) && !S_ISDIR(kind.st_mode)) return wrong("is no regular file");  // reading fails at those
-  std::string text(most + 1, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const auto got = ::read(file.fd, text.data() + size, text.size() - size);
+  if (!S_ISREG(kind.st_mode) && !S_ISDIR(kind.st_mode)) {  // reading fails at those
+    return wrong("is no regular file, which it has to be: it is read again at each connection");
+  }
+  std::string text;
+  std::array<char, 8192> chunk{};
+  while (text.size() <= most) {
+    const auto got = ::read(file.fd, chunk.data(), chunk.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return unreadable();
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
+    if (got == 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(got));
   }
-  if (size > most) return wrong("is larger than " + std::to_string(most >> 10U) + " KiB: no file to sign in with");
-  text.resize(size);
-  return text;
+  return wrong("is larger than " + std::to_string(most >> 10U) + " KiB: no file to sign in with");
 }
 
 }  // namespace muster
