@@ -164,6 +164,8 @@ class Run {
   bool remembered_filtered(Scan& scan, const Item& item);
   void remember(Scan& scan, const PendingRead& asked, Seen seen);
   void queue_children(Scan& scan, RowId row);
+  /// What lies in a thing that is there is listed, also when the look at the thing itself says nothing.
+  void queue_children(Scan& scan, std::string_view native_id);
   /// Label of the item that is being observed; its properties are parsed at most once, for filters and label together.
   std::string label_of(const TargetRun& target, const Scan& scan, std::string_view text, std::string_view native_id);
   /// Whether properties of that size are more than a resource may have, which is told.

@@ -159,6 +159,7 @@ void Run::take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> ask
     problem(target, scan.type->name, errc_name(error != nullptr ? error->code : Errc::kContract),
             "reading " + std::to_string(asked.size()) + " ids from " + asked.front().native_id + ": " +
                 (error != nullptr ? error->message : "the plugin did not answer each id"));
+    for (const auto& one : asked) queue_children(scan, one.native_id);
     return;
   }
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -169,6 +170,7 @@ void Run::take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> ask
         ++scan.counts.errors;
         problem(target, scan.type->name, errc_name(Errc::kContract),
                 "asked for " + asked[i].native_id + ", the plugin read " + item->native_id);
+        queue_children(scan, asked[i].native_id);
         continue;
       }
       remember(scan, asked[i], observe(target, scan, *item, asked[i].parent));
@@ -198,6 +200,7 @@ void Run::take_reads(TargetRun& target, Scan& scan, std::vector<PendingRead> ask
     }
     ++scan.counts.errors;
     problem(target, scan.type->name, errc_name(error.code), "reading " + asked[i].native_id + ": " + error.message);
+    queue_children(scan, asked[i].native_id);
   }
   observe_released(target, scan);
 }
@@ -276,10 +279,15 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
     }
   }
   parsed_ = {};  // the buffer of the item before may lie where this one does
-  if (too_large(target, scan, item.native_id, item.properties.size())) return Seen::kRefused;
+  const auto refused = [&] {
+    queue_children(scan, item.native_id);
+    return Seen::kRefused;
+  };
+  if (too_large(target, scan, item.native_id, item.properties.size())) return refused();
   auto* entry = scan.index.find(hash128(item.native_id));
   if (s_.writes.outdates(position_, scan.row.id, item.native_id)) {
     if (entry != nullptr) entry->seen = true;
+    queue_children(scan, item.native_id);
     return Seen::kKept;
   }
   std::optional<ScanIndex::Entry> written;
@@ -303,7 +311,7 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
   }
   JsonText made;
   const auto canonical = canonical_of(target, scan, item, made);
-  if (!canonical) return Seen::kRefused;
+  if (!canonical) return refused();
   const auto text = *canonical;
   if (!made.empty()) content = hash128(text);
   // A stack may have let go of it since the index was loaded.
@@ -312,7 +320,7 @@ Run::Seen Run::observe(TargetRun& target, Scan& scan, const Item& item, RowId pa
   bool filtered = false;
   if (!judged) {
     const auto kept = entry != nullptr && entry->managed ? true : keeps(target, scan, item.native_id, text);
-    if (!kept) return Seen::kRefused;
+    if (!kept) return refused();
     filtered = !*kept;
     const auto* old = filtered && entry == nullptr ? of_uid(target, scan, item.uid) : nullptr;
     if (filtered && (old == nullptr || !old->managed)) {
@@ -539,6 +547,11 @@ void Run::remember(Scan& scan, const PendingRead& asked, Seen seen) {
 
 void Run::queue_children(Scan& scan, RowId row) {
   if (!scan.children.empty() && scan.phase == Scan::Phase::kListing) scan.parents.push_back(row);
+}
+
+void Run::queue_children(Scan& scan, std::string_view native_id) {
+  if (scan.children.empty()) return;
+  if (const auto row = must(s_.store.find(scan.row.id, native_id)); row != 0) queue_children(scan, row);
 }
 
 }  // namespace muster

@@ -426,3 +426,40 @@ TEST_CASE_METHOD(JudgingFixture, "properties are too large by what is kept of th
   CHECK_THAT(report["problems"][0]["message"].get<std::string>(),
              Catch::StartsWith("a: properties of ") && Catch::EndsWith(" bytes, the limit is 262144"));
 }
+
+TEST_CASE_METHOD(JudgingFixture, "what lies in an object of which a run learns nothing is looked at all the same") {
+  manifest = make_manifest({{"NS::Box", ""}, {"NS::Item", "NS::Box"}});
+  manifest.types[1].operations = {Operation::kList};
+  system.list_properties = true;
+  system.add("NS::Item", {.id = "known", .parent = "b"});
+  start_discovered();
+  system.add("NS::Item", {.id = "fresh", .parent = "b"});
+  const auto boxes_are_read = [this](const std::function<JobResult(const ReadJob&)>& answer) {
+    workers.at(0)->on_job = [this, answer](const Job& job) -> FakeWorker::Behaviour {
+      if (job.type != "NS::Box") return {};
+      if (const auto* read = std::get_if<ReadJob>(&job.operation)) return answer(*read);
+      ListResult page;
+      for (const auto& each : system.things["NS::Box"]) page.items.push_back({each.id, each.uid, {}});
+      return JobResult(std::move(page));
+    };
+  };
+  SECTION("its properties cannot be taken") {
+    system.thing("NS::Box", "b").properties = "[]";
+  }
+  SECTION("it cannot be read") {
+    boxes_are_read([](const ReadJob& read) {
+      return JobResult(ReadResult{{read.native_ids.size(), Error{Errc::kAccessDenied, "not for you", {}, 0}}});
+    });
+  }
+  SECTION("another one is read in its place") {
+    boxes_are_read([](const ReadJob& read) {
+      return JobResult(ReadResult{{read.native_ids.size(), Item{"other", {}, "{}"}}});
+    });
+  }
+  SECTION("nothing is read") {
+    boxes_are_read([](const ReadJob&) { return JobResult(Error{Errc::kAccessDenied, "not for you", {}, 0}); });
+  }
+  CHECK(discover()["state"] == "partial");
+  CHECK(state_of("NS::Item", "known") == "present");
+  CHECK(state_of("NS::Item", "fresh") == "present");
+}

@@ -357,3 +357,30 @@ TEST_CASE_METHOD(CommandsFixture, "what a run sees of an object after a change o
   discover();
   CHECK(Json::parse(row("NS::Box", "made-1").properties)["size"] == 7);
 }
+
+TEST_CASE_METHOD(CommandsFixture, "what lies in an object that a command changes is looked at all the same") {
+  manifest.types[1].parent = "NS::Box";
+  system.list_properties = true;
+  SECTION("and can be read") {}
+  SECTION("and can only be listed") {
+    manifest.types[1].operations = {Operation::kList};
+  }
+  start_discovered();
+  apply(stack({box("a", {{"size", 1}})}));
+  system.add("NS::Item", {.id = "known", .parent = "made-1"});
+  discover();
+  REQUIRE(state_of("NS::Item", "known") == "present");
+  bool asked = false;
+  worker().on_go = [&](const Job&) -> FakeWorker::Behaviour {
+    asked = true;
+    return FakeWorker::Hold{};
+  };
+  begin(stack({box("a", {{"size", 2}})}));
+  wait_until([&] { return asked; });
+  system.add("NS::Item", {.id = "fresh", .parent = "made-1"});
+  const auto run = api("discover")["run"];
+  wait_until([&] { return !api("run", {{"run", run}})["finished_at"].is_null(); });
+  CHECK(api("run", {{"run", run}})["state"] == "complete");
+  CHECK(state_of("NS::Item", "known") == "present");
+  CHECK(state_of("NS::Item", "fresh") == "present");
+}
