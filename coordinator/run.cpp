@@ -142,29 +142,32 @@ void Run::advance(TimePoint now, const IsTaken& is_taken) {
 
 /// Who could look has gone, and what waited for him did so in vain: the rest would wait as long, a few at a time.
 void Run::give_up_rest(TargetRun& target) {
+  const bool others = s_.registry.serves(target.lane, {});
+  if (others) list_again(target);
   if (target.phase != TargetRun::Phase::kScanning) return;
-  std::size_t left = 0;
-  const auto fail = [&](Scan& scan, std::size_t parts) {
-    left += parts;
-    if (parts > 0) scan.listing_failed = true;
+  bool left = false;
+  const auto fail = [&](Scan& scan, bool any) {
+    left = left || any;
+    scan.listing_failed = scan.listing_failed || any;
   };
   for (auto& scan : target.scans) {
     const bool first = !scan->begun && (target.rereads || scan->parent == nullptr || scan->parent == scan.get());
-    fail(*scan, first ? 1 : 0);
+    fail(*scan, first);
     scan->begun = scan->begun || first;
-    fail(*scan, std::exchange(scan->next_pages, {}).size());
-    const auto parents = std::exchange(scan->parents, {}).size();
+    fail(*scan, !std::exchange(scan->next_pages, {}).empty());
+    fail(*scan, !std::exchange(scan->to_read, {}).empty());
+    const bool parents = !std::exchange(scan->parents, {}).empty();
     for (auto* child : scan->children) fail(*child, parents);
     if (target.rereads) {
-      fail(*scan, scan->index.entries().size() - scan->next_known);
+      fail(*scan, scan->next_known < scan->index.entries().size());
       scan->next_known = scan->index.entries().size();
     }
   }
-  if (left == 0) return;
+  if (!left || std::exchange(target.given_up, true)) return;
   problem(target, {}, errc_name(Errc::kNoWorker),
           "no worker serves " + target.manifest->plugin + " " + target.manifest->version +
-              ", which this run began with, any more: " + std::to_string(left) +
-              " more looks were given up: discover again");
+              ", which this run began with, any more: what was left to be looked at is given up" +
+              (others ? ", and is for the run that follows" : ": discover again"));
 }
 
 void Run::advance_target(TargetRun& target, TimePoint now) {

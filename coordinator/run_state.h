@@ -38,6 +38,7 @@ struct Run::TargetRun {
   JobId inspection;                               // under way
   bool unanswered = false;                        // it did not even answer its inspection
   bool deserted = false;                          // no worker was there to ask it
+  bool given_up = false;                          // for nobody has the version that the run began with
   bool outdated = false;                          // it has been declared anew since: what comes of it is not taken
 
   /// Version of all that says how its rows are kept and called.
