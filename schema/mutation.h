@@ -5,9 +5,10 @@
 /// (tests/simulation/mutations.cpp says what each name breaks); there it is whether that name was chosen.
 #ifdef MUSTER_MUTATIONS
 namespace muster {
+extern bool any_mutation;  // whether one was chosen
 bool mutated(const char* name);
-}
-#define MUSTER_MUTATION(name) ::muster::mutated(name)
+}  // namespace muster
+#define MUSTER_MUTATION(name) (::muster::any_mutation && ::muster::mutated(name))
 #else
 #define MUSTER_MUTATION(name) false
 #endif

@@ -49,7 +49,7 @@ fuzz() {
 }
 
 simulate() {
-  cmake --preset sim $groups
+  cmake --preset sim $groups -DMUSTER_MUTATIONS=ON
   cmake --build --preset sim
   build/sim/bin/muster_sim --seeds 1..3500
   ctest --test-dir build/sim -R simulation_mutations --output-on-failure

@@ -3,6 +3,7 @@
 // recorded stands in guard.txt; MUSTER_ACCEPT=1 records anew.
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <new>

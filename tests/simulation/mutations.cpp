@@ -15,6 +15,8 @@ std::string& chosen() {
 
 }  // namespace
 
+bool any_mutation = false;
+
 bool mutated(const char* name) {
   return chosen() == name;
 }
@@ -89,6 +91,7 @@ bool choose_mutation(const std::string& name) {
   const auto& all = mutations();
   if (!name.empty() && std::ranges::find(all, name, &Mutation::name) == all.end()) return false;
   chosen() = name;
+  any_mutation = !name.empty();
   return true;
 }
 
