@@ -156,12 +156,6 @@ std::vector<Registry::Departure> Registry::expire(TimePoint now) {
   return departures;
 }
 
-std::optional<Registry::Departure> Registry::gone(const WorkerName& worker) {
-  const auto it = workers_.find(worker);
-  if (it == workers_.end() || it->second.state == WorkerState::kLost) return std::nullopt;
-  return lose(it);
-}
-
 Registry::Departure Registry::lose(Workers::iterator it) {
   auto& worker = it->second;
   const bool drained = worker.state == WorkerState::kDraining && worker.assigned == 0;

@@ -106,8 +106,6 @@ class Registry {
   };
   /// Workers that fell silent. Those long lost are forgotten.
   std::vector<Departure> expire(TimePoint now);
-  /// The server says that nobody listens on the worker's own subject.
-  std::optional<Departure> gone(const WorkerName& worker);
 
   /// Everyone gets a fresh period of grace: after this process's own start, stall or disconnection.
   void grace(TimePoint now);

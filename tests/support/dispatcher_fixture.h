@@ -8,6 +8,7 @@
 
 #include "coordinator/dispatcher.h"
 #include "schema/codec.h"
+#include "support/lost_worker.h"
 #include "worker_sdk/testing/fake_clock.h"
 
 namespace muster::test {
@@ -41,7 +42,7 @@ class DispatcherFixture {
     dispatcher.on_lane_changed({ns, pool});
   }
   void lose(const std::string& id) {
-    registry.gone({"NS", WorkerId(id)});
+    test::lose(registry, {"NS", WorkerId(id)}, clock.now());
     dispatcher.on_worker_lost("NS", WorkerId(id), clock.now(), effects_);
     collect();
   }

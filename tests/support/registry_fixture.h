@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "coordinator/registry.h"
+#include "support/lost_worker.h"
 #include "worker_sdk/testing/fake_clock.h"
 
 namespace muster::test {
@@ -39,6 +40,9 @@ struct RegistryFixture {
     heartbeat.free_slots = free_slots;
     heartbeat.draining = draining;
     return registry.heartbeat(heartbeat, clock.now());
+  }
+  Registry::Departure lose(const std::string& id, const std::string& ns = "NS") {
+    return test::lose(registry, {ns, WorkerId(id)}, clock.now()).at(0);
   }
   std::vector<Registry::Departure> expire() { return registry.expire(clock.now()); }
   WorkerEntry& worker(const std::string& id) {

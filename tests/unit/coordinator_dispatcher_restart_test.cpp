@@ -44,7 +44,7 @@ TEST_CASE_METHOD(RestartFixture, "nor is it when another was told to go on and g
   accept(message.job, "w1");
   REQUIRE(told_to_go == 1);
   answer(message.job, "w1", Busy{});
-  registry.gone({"NS", WorkerId("w1")});
+  test::lose(registry, {"NS", WorkerId("w1")}, clock.now());
   advance(Millis(200));
   for (int beat = 0; beat < 3; ++beat) heartbeat("w1", {begun}, 1);  // it turns up late
   accept(job_of(begun), "w1");

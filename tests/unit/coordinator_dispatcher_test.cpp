@@ -385,7 +385,7 @@ TEST_CASE_METHOD(DispatcherFixture, "jobs of a worker that is known to be lost g
   join("w2");
   const auto message = dispatch();
   accept(message.job, "w1");
-  registry.gone({"NS", WorkerId("w1")});
+  test::lose(registry, {"NS", WorkerId("w1")}, clock.now());
   Effects effects;
   dispatcher.on_worker_lost("NS", WorkerId("w1"), clock.now(), effects);
   tick();

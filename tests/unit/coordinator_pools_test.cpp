@@ -76,7 +76,7 @@ TEST_CASE_METHOD(Pools, "what is tried again waits for a worker from then on, wh
   join("w1");
   const auto message = dispatch();
   const auto leave = [&] {
-    registry.gone({"NS", WorkerId("w1")});
+    test::lose(registry, {"NS", WorkerId("w1")}, clock.now());
     Effects effects;
     dispatcher.on_worker_lost("NS", WorkerId("w1"), clock.now(), effects);
     tick();

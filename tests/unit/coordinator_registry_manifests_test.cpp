@@ -83,9 +83,7 @@ TEST_CASE_METHOD(RegistryFixture,
       join("w1", "m5");
     } else {
       beat("w1", 2, true);
-      GENERATE(false, true) ? static_cast<void>(registry.gone({"NS", WorkerId("w1")}))
-                            : clock.advance(kLostAfter + Millis(1));
-      expire();
+      lose("w1");
     }
     CHECK(learn("m6").back() == "m1");
   }
@@ -147,7 +145,7 @@ TEST_CASE_METHOD(RegistryFixture,
   join("w2", "m1");
   join("w3", "m1");
   CHECK(registry.latest_manifest("NS").first == "m1");
-  for (const auto* id : {"w1", "w2", "w3"}) registry.gone({"NS", WorkerId(id)});
+  for (const auto* id : {"w1", "w2", "w3"}) lose(id);
   CHECK(registry.latest_manifest("NS").first == "m2");  // learnt last
 }
 

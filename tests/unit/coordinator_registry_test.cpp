@@ -59,7 +59,7 @@ TEST_CASE_METHOD(RegistryFixture, "an id is that of one worker in each namespace
   beat("w1", 2, true);
   CHECK(worker("w1").state == WorkerState::kDraining);
   CHECK(registry.find("OTHER", WorkerId("w1"))->state == WorkerState::kActive);
-  CHECK(registry.gone({"OTHER", WorkerId("w1")})->lane.ns == "OTHER");
+  CHECK(lose("w1", "OTHER").lane.ns == "OTHER");
   CHECK(worker("w1").state == WorkerState::kDraining);
 }
 
@@ -252,7 +252,7 @@ TEST_CASE_METHOD(RegistryFixture, "a worker that drains does so until it has lef
   for (const bool draining : {false, true, false}) CHECK(beat("w1", 2, draining) == Change::kNone);
   CHECK(worker("w1").state == WorkerState::kDraining);
   CHECK(registry.changes() == before);
-  CHECK(registry.gone({"NS", WorkerId("w1")})->change == Change::kLeft);
+  CHECK(lose("w1").change == Change::kLeft);
   CHECK(join("w1") == Change::kJoined);
   CHECK(worker("w1").state == WorkerState::kActive);
 }
@@ -279,11 +279,11 @@ TEST_CASE_METHOD(RegistryFixture,
   CHECK(names(lane) == "w1 w2 w3 ");
   CHECK(registry.latest_manifest("NS").first == "m2");
   beat("w1", 2, true);
-  registry.gone({"NS", WorkerId("w3")});
+  lose("w3");
   CHECK(names(lane) == "w1 w2 ");
   CHECK(registry.latest_manifest("NS").first == "m1");
-  registry.gone({"NS", WorkerId("w1")});
-  registry.gone({"OTHER", WorkerId("o1")});
+  lose("w1");
+  lose("o1", "OTHER");
   CHECK(names(lane) == "w2 ");
   CHECK(names({"OTHER", "default"}).empty());
   join_other("o2");
@@ -307,15 +307,13 @@ TEST_CASE_METHOD(RegistryFixture, "ten thousand workers of a namespace come and 
   CHECK(registry.slots(lane) == 0);
 }
 
-TEST_CASE_METHOD(RegistryFixture, "a worker that the server knows to be gone is lost, or has left") {
+TEST_CASE_METHOD(RegistryFixture, "a worker that falls silent is lost, or has left where it drained") {
   join("w1");
   join("w2");
   beat("w2", 2, true);
-  CHECK(registry.gone({"NS", WorkerId("w1")})->change == Change::kLost);
-  CHECK(registry.gone({"NS", WorkerId("w2")})->change == Change::kLeft);
-  CHECK_FALSE(registry.gone({"NS", WorkerId("w1")}));
-  CHECK_FALSE(registry.gone({"NS", WorkerId("w2")}));
-  CHECK_FALSE(registry.gone({"NS", WorkerId("nobody")}));
+  CHECK(lose("w1").change == Change::kLost);
+  CHECK(lose("w2").change == Change::kLeft);
+  CHECK(expire().empty());
   CHECK(registry.lane(lane).empty());
   CHECK(worker("w1").state == WorkerState::kLost);
   CHECK(worker("w1").free_slots == 0);
