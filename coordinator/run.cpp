@@ -156,7 +156,8 @@ void Run::give_up_rest(TargetRun& target) {
     scan->begun = scan->begun || first;
     fail(*scan, !std::exchange(scan->next_pages, {}).empty());
     fail(*scan, !std::exchange(scan->to_read, {}).empty());
-    const bool parents = !std::exchange(scan->parents, {}).empty();
+    bool parents = !std::exchange(scan->parents, {}).empty();
+    parents = !std::exchange(scan->late_parents, {}).empty() || parents;
     for (auto* child : scan->children) fail(*child, parents);
     if (target.rereads) {
       fail(*scan, scan->next_known < scan->index.entries().size());
@@ -240,13 +241,16 @@ bool Run::list_more(TargetRun& target, Scan& scan, TimePoint now) {
     scan.next_pages.pop_front();
     return submit_page(target, scan, std::move(listing), std::move(token), now);
   }
-  if (scan.parents.empty()) return false;
+  const bool late = scan.parents.empty();
+  auto& parents = late ? scan.late_parents : scan.parents;
+  if (parents.empty()) return false;
   // The newest first: a tree is walked in depth, so that the queue stays short.
-  const auto row = scan.parents.back();
-  scan.parents.pop_back();
+  const auto row = parents.back();
+  parents.pop_back();
   if (target.left.contains(row)) return true;
   const auto parent = parent_ref(scan, row);
   for (auto* child : scan.children) {
+    if (late && child == &scan) continue;
     if (!child->begun) begin_scan(target, *child);
     auto listing = std::make_shared<Listing>();
     listing->parent = parent;

@@ -261,6 +261,7 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
                           settles_for(record->changed_at, scan.type->settle, s_.clock.wall()) > Millis{0};
     if (settling || s_.writes.outdates(position_, scan.row.id, id)) {
       entry->seen = true;
+      queue_children(scan, row);
       return;
     }
     if (target.hidden.contains(row) && record && !record->managed) {
@@ -282,6 +283,7 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
   const auto& error = std::get<Error>(answer);
   ++scan.counts.errors;
   problem(target, scan.type->name, errc_name(error.code), id + " was not listed, and cannot be read: " + error.message);
+  queue_children(scan, row);
 }
 
 void Run::judge_below(TargetRun& target, Scan& scan, RowId row) {

@@ -546,7 +546,9 @@ void Run::remember(Scan& scan, const PendingRead& asked, Seen seen) {
 }
 
 void Run::queue_children(Scan& scan, RowId row) {
-  if (!scan.children.empty() && scan.phase == Scan::Phase::kListing) scan.parents.push_back(row);
+  if (scan.children.empty()) return;
+  if (scan.phase < Scan::Phase::kConfirming) scan.parents.push_back(row);
+  if (scan.phase == Scan::Phase::kConfirming) scan.late_parents.push_back(row);
 }
 
 void Run::queue_children(Scan& scan, std::string_view native_id) {

@@ -81,8 +81,8 @@ std::optional<RowId> WaitingRoom::next(RowId after) const {
 
 bool Scan::answered_all() const {
   const bool parents_known = parent == nullptr || parent == this ? begun : parent->listed();
-  return parents_known && (parent == nullptr || parent->parents.empty()) && lists == 0 && reads == 0 &&
-         next_pages.empty() && to_read.empty();
+  return parents_known && (parent == nullptr || (parent->parents.empty() && parent->late_parents.empty())) &&
+         lists == 0 && reads == 0 && next_pages.empty() && to_read.empty();
 }
 
 bool Scan::received() const {

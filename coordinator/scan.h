@@ -132,6 +132,8 @@ struct Scan {
   ScanIndex index;
   HashSet fresh;               // ids first seen in this run
   std::vector<RowId> parents;  // objects of this type whose children wait to be listed
+  // Those that no list has shown, and that are there: what lies in them of their own type is asked for one by one.
+  std::vector<RowId> late_parents;
   std::deque<std::pair<std::shared_ptr<Listing>, std::string>> next_pages;  // held back until reads have caught up
   std::deque<PendingRead> to_read;
   WaitingRoom deferred;                     // what may be renamed, by the row of the old id

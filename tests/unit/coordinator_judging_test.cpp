@@ -463,3 +463,24 @@ TEST_CASE_METHOD(JudgingFixture, "what lies in an object of which a run learns n
   CHECK(state_of("NS::Item", "known") == "present");
   CHECK(state_of("NS::Item", "fresh") == "present");
 }
+
+TEST_CASE_METHOD(JudgingFixture, "what lies in an object that no list shows, and that is there, is looked at") {
+  manifest = make_manifest({{"NS::Box", ""}, {"NS::Item", "NS::Box"}, {"NS::Part", "NS::Item"}});
+  SECTION("and can be read") {}
+  SECTION("and can only be listed") {
+    manifest.types[1].operations = manifest.types[2].operations = {Operation::kList};
+    system.list_properties = true;
+  }
+  system.add("NS::Item", {.id = "known", .parent = "b"});
+  system.add("NS::Part", {.id = "part", .parent = "known"});
+  start_discovered();
+  system.add("NS::Item", {.id = "fresh", .parent = "b"});
+  system.add("NS::Part", {.id = "new", .parent = "fresh"});
+  workers.at(0)->on_job = [this](const Job& job) -> FakeWorker::Behaviour {
+    if (job.type != "NS::Box" || !std::holds_alternative<ListJob>(job.operation)) return {};
+    return JobResult(ListResult{{{"a", system.thing("NS::Box", "a").uid, {}}}, {}, {}, {}});
+  };
+  CHECK(discover()["state"] == "complete");
+  for (const auto* id : {"known", "fresh"}) CHECK(state_of("NS::Item", id) == "present");
+  for (const auto* id : {"part", "new"}) CHECK(state_of("NS::Part", id) == "present");
+}

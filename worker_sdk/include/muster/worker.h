@@ -56,6 +56,8 @@ class Type {
   explicit Type(TypeInfo info) : info_(std::move(info)) {}
 
   Type& list(ListFunction function);
+  /// Asks for what no list has shown before it is told as gone. Without it, what is not listed is gone: also what has
+  /// moved meanwhile, from where it was yet to be listed to where that had been done.
   Type& read(ReadFunction function);
   /// Instead of read(), where the provider can read many at once; answers each id, in order.
   Type& read_many(ReadManyFunction function);
