@@ -174,7 +174,9 @@ void Cloud::churn(std::size_t acts) {
         if (!id.empty()) remove(type, id);
         break;
       case 2:
-        if (!around(type).empty() && !id.empty() && !types_[around(type)].empty()) {
+        // Where it cannot be read, either, whoever looked into the one place before and into the other after has not
+        // seen it.
+        if (!around(type).empty() && !id.empty() && !types_[around(type)].empty() && !is_only_listed(type)) {
           const auto to = place_for(type);
           if (type == around(type) && lies_in(to, id)) break;
           auto& thing = types_[type][id];
@@ -347,7 +349,7 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
     if (name != "SIM::Note") info.page_size = kPage;
     info.read_batch = 5;
     info.parent = around(name);
-    const bool whole = name == "SIM::Box" || name == "SIM::Part" || name == "SIM::File";
+    const bool whole = is_whole(name);
     if (whole) info.list_gives = ListGives::kProperties;
     info.contained = !outlives(name);
     const auto* all = &things;
@@ -376,7 +378,8 @@ void Cloud::serve(Plugin& plugin, Random& random, const Weather& weather) const 
       if (it == all->end()) return not_found();
       return Resource{it->first, properties(name, it->second), uid(it->second)};
     };
-    plugin.type(std::move(info)).list(std::move(list)).read(std::move(read));
+    auto& type = plugin.type(std::move(info)).list(std::move(list));
+    if (!is_only_listed(name)) type.read(std::move(read));
   }
 }
 

@@ -28,6 +28,8 @@ class Cloud {
   void loosen() { loose_ = true; }
   /// Nothing tells one thing from another but its id.
   void hide_uids() { has_uids_ = false; }
+  /// What lists tell whole is not to be read by itself.
+  void only_list() { reads_whole_ = false; }
 
   struct Thing {
     std::string parent;  // native id of the box of an item, of the item of a part, of a folder
@@ -104,9 +106,16 @@ class Cloud {
   std::vector<MatchFilter> filters_;
   /// Whether what lies in something stays when that goes.
   [[nodiscard]] bool outlives(const std::string& type) const { return loose_ && type == "SIM::Part"; }
+  [[nodiscard]] static bool is_whole(const std::string& type) {
+    return type == "SIM::Box" || type == "SIM::Part" || type == "SIM::File";
+  }
+  [[nodiscard]] bool is_only_listed(const std::string& type) const {
+    return is_whole(type) && !reads_whole_ && !outlives(type);
+  }
   [[nodiscard]] std::string uid(const Thing& thing) const { return has_uids_ ? "uid-" + thing.name : ""; }
   bool loose_ = false;
   bool has_uids_ = true;
+  bool reads_whole_ = true;
   std::vector<std::string> served_;  // empty: all
   int left_out_version_ = 0;         // by `filters_`, of their types
 };

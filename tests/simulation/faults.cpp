@@ -98,6 +98,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("loose", faults.loose);
   part("narrowings", faults.narrowings);
   part("revivals", faults.revivals);
+  part("unread", faults.unread);
   part("no-uids", faults.no_uids);
   part("strict", faults.strict);
   part("forgets", faults.forgets);

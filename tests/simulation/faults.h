@@ -55,6 +55,7 @@ struct Faults {
   int narrowings = 0;           // times in which the cloud has some of its types only
   int loose = 0;                // 1: parts outlive what they lie in
   int revivals = 0;             // times in which something that was removed comes back under its id
+  int unread = 0;               // 1: what its lists tell whole cannot be read by itself
   int no_uids = 0;              // 1: nothing tells things apart but their ids
   int strict = 0;               // 1: what something lies in cannot be deleted
   int settings = 0;             // times in which the coordinator is started with another configuration

@@ -100,8 +100,10 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   SeededRandom showing(seed ^ 0x1A6U);
   // What time of day it is made tells how long ago that was.
   if (showing.below(4) == 0 && faults_.clock_jumps == 0) faults_.lag = Millis(1 + showing.below(1900));
+  if (SeededRandom(seed ^ 0x2EADU).below(4) == 0) faults_.unread = 1;
   parts_ = leave_out(faults_, without);
   if (faults_.loose > 0) cloud_.loosen();
+  if (faults_.unread > 0) cloud_.only_list();
   if (faults_.strict > 0) objects_.be_strict();
   objects_.show_late(faults_.lag);
   if (faults_.no_uids > 0) {

@@ -31,7 +31,8 @@ Log verbose_log();
 template <typename Shown>
 std::vector<Shown> as_found(std::vector<Shown> all) {
   for (auto& one : all) {
-    one.without.insert({"forgets", "gaps", "lag", "loose", "narrowings", "no-uids", "revivals", "strict", "swaps"});
+    one.without.insert(
+        {"forgets", "gaps", "lag", "loose", "narrowings", "no-uids", "revivals", "strict", "swaps", "unread"});
   }
   return all;
 }
