@@ -548,6 +548,7 @@ void Run::remember(Scan& scan, const PendingRead& asked, Seen seen) {
 void Run::queue_children(Scan& scan, RowId row) {
   if (scan.children.empty()) return;
   if (scan.phase < Scan::Phase::kConfirming) scan.parents.push_back(row);
+  if (MUSTER_MUTATION("contents-of-unlisted")) return;
   if (scan.phase == Scan::Phase::kConfirming) scan.late_parents.push_back(row);
 }
 

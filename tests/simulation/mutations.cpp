@@ -81,6 +81,7 @@ const std::vector<Mutation>& mutations() {
   static const auto kAll = [] {
     auto all = as_found(kFound);
     all.push_back({"not-found-at-once", "what was just made is not taken for gone before it shows", {18, 66}});
+    all.push_back({"contents-of-unlisted", "what lies in what no list shows, and is there, is looked at", {164}});
     all.push_back({"drift-untold", "whoever listens is told of a drift", {41, 53}});
     return all;
   }();
