@@ -1,6 +1,9 @@
+#include <unistd.h>
+
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "notes.h"
 
@@ -9,19 +12,21 @@ namespace fs = std::filesystem;
 // guide: change
 namespace {
 
-/// Writes the text into a file beside the note: there is never half a note.
+/// Writes the text into a file beside the note: there is never half a note. Each call has a file of its own, as two
+/// workers may be at one note at the same time.
 muster::Result<fs::path> draft_of(const fs::path& path, const muster::Json& properties) {
   const auto text = muster::text_of(properties, "text");
   if (!text) return text.error();
   const std::string bytes = muster::percent_decode(*text), escaped = muster::percent_encode(bytes);
   if (escaped != *text) return muster::invalid_request("text: would be read as " + escaped + ", declare it so");
-  const fs::path draft = path.parent_path() / (".draft-" + path.filename().string());
-  fs::remove(draft);  // what a killed worker left may be the note itself, by a second name
+  const auto unique = std::to_string(::getpid()) + "-" + std::to_string(std::random_device{}());
+  const fs::path draft = path.parent_path() / (kDraft + unique);
   std::ofstream file(draft, std::ios::binary);
-  file << bytes;
-  file.close();
-  if (!file) return muster::from_errno(errno, "write " + draft.string());
-  return draft;
+  (file << bytes).flush();
+  if (file) return draft;
+  const auto failed = muster::from_errno(errno, "write " + draft.string());
+  fs::remove(draft);
+  return failed;
 }
 
 muster::Result<muster::Resource> as_it_is(const muster::TargetInfo& target, const std::string& note) {

@@ -38,13 +38,18 @@ fs::path notes_dir(const muster::TargetInfo& target) {
   return target.config.at("directory").get<std::string>();
 }
 
+/// What is being written, or was when a worker died, is no note.
+bool is_draft(const fs::path& path) {
+  return path.filename().string().starts_with(kDraft);
+}
+
 muster::Result<muster::ListPage> list_notes(const muster::ListRequest& request, muster::JobContext&) {
   std::error_code error;
   fs::directory_iterator entries(notes_dir(request.target), error);
   if (error) return muster::from_errno(error.value(), "list " + notes_dir(request.target).string());
   std::vector<muster::Resource> notes;
   for (const auto& entry : entries) {
-    if (!entry.is_regular_file(error)) continue;
+    if (!entry.is_regular_file(error) || is_draft(entry.path())) continue;
     notes.push_back({.native_id = muster::percent_encode(entry.path().filename().string())});
   }
   std::ranges::sort(notes, {}, &muster::Resource::native_id);
@@ -70,7 +75,7 @@ muster::Result<fs::path> path_of(const muster::TargetInfo& target, const std::st
   const std::string name = muster::percent_decode(note);
   const fs::path path = notes_dir(target) / name;
   const bool other_spelling = muster::percent_encode(name) != note;  // of a note that has its id
-  if (other_spelling || name.find('/') != std::string::npos || fs::is_directory(path)) {
+  if (other_spelling || name.find('/') != std::string::npos || is_draft(path) || fs::is_directory(path)) {
     return muster::not_found("no note: " + note);
   }
   return path;

@@ -18,7 +18,9 @@ void add_todos(muster::Plugin& plugin);
 /// What all jobs share.
 void add_life(muster::Plugin& plugin);
 
-/// Where a note is or would be; NOT_FOUND if its name is none of a file in the directory.
+/// How the name of a file begins that is to become a note.
+constexpr const char* kDraft = ".draft-";
+/// Where a note is or would be; NOT_FOUND if its name is none of a file in the directory, or that of a draft.
 muster::Result<std::filesystem::path> path_of(const muster::TargetInfo& target, const std::string& note);
 /// The text of one note.
 muster::Result<std::string> read_text(const muster::TargetInfo& target, const std::string& note);

@@ -8,23 +8,25 @@
 #include <filesystem>
 #include <fstream>
 
+namespace fs = std::filesystem;
+
 namespace {
 
 /// The plugin, and a directory for it.
 struct Notes {
-  std::filesystem::path directory;
+  fs::path directory;
   muster::Json config;
   muster::Plugin plugin{notes_info()};
 
   Notes() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "notes-XXXXXX").string();
+    std::string pattern = (fs::temp_directory_path() / "notes-XXXXXX").string();
     directory = ::mkdtemp(pattern.data());
     config = {{"directory", directory.string()}};
     add_notes(plugin);
     add_todos(plugin);
     add_life(plugin);
   }
-  ~Notes() { std::filesystem::remove_all(directory); }
+  ~Notes() { fs::remove_all(directory); }
   void write(const std::string& name, const std::string& text) const { std::ofstream(directory / name) << text; }
 };
 
@@ -64,7 +66,7 @@ TEST_CASE("notes are created, changed and deleted, each once") {
   CHECK(change(muster::DeleteJob{"key-3", "home", {}}));
   CHECK(change(muster::DeleteJob{"key-3", "home", {}}));  // what is not there is deleted
   CHECK(change(update).error().code == muster::Errc::kNotFound);
-  CHECK(std::filesystem::is_empty(notes.directory));
+  CHECK(fs::is_empty(notes.directory));
 }
 // end: change-test
 
@@ -80,28 +82,32 @@ TEST_CASE("nothing outside of the directory is made a note, and no draft is left
     CHECK(create(name).error().code == muster::Errc::kInvalidRequest);
   }
   CHECK(create("home").error().code == muster::Errc::kAlreadyExists);
-  CHECK(std::distance(std::filesystem::directory_iterator(notes.directory), {}) == 1);
+  CHECK(std::distance(fs::directory_iterator(notes.directory), {}) == 1);
 }
 
-TEST_CASE("what a killed worker left of a note's creation does not change the note") {
+TEST_CASE("what another worker is writing, or has left, is no note and is left alone") {
   const Notes notes;
   notes.write("home", "sweep");
-  std::filesystem::create_hard_link(notes.directory / "home",
-                                    notes.directory / ".draft-home");  // killed before it went
+  notes.write(".draft-home", "another's");
+  fs::create_hard_link(notes.directory / "home", notes.directory / ".draft-1-2");  // killed before it went
   const auto change = [&](const muster::JobOperation& operation) {
     return muster::testing::change(notes.plugin, "NOTES::Note", notes.config, operation);
   };
   const muster::JsonText desired = R"({"name":"home","text":"dust"})";
   const muster::Precondition another_state{"", std::string(32, '0')};
-  SECTION("a create that finds it there") {
-    CHECK(change(muster::CreateJob{"key", {desired, {}}, {}}).error().code == muster::Errc::kAlreadyExists);
-  }
-  SECTION("an update of another state") {
-    const muster::UpdateJob update{"key", "home", "{}", {desired, {}}, "[]", another_state};
-    CHECK(change(update).error().code == muster::Errc::kConflict);
-  }
-  const auto read = muster::testing::read_all(notes.plugin, "NOTES::Note", notes.config, {"home"});
+  CHECK(change(muster::CreateJob{"key", {desired, {}}, {}}).error().code == muster::Errc::kAlreadyExists);
+  const muster::UpdateJob update{"key", "home", "{}", {desired, {}}, "[]", another_state};
+  CHECK(change(update).error().code == muster::Errc::kConflict);
+  const muster::JsonText draft = R"({"name":".draft-home","text":"dust"})";
+  CHECK(change(muster::CreateJob{"key", {draft, {}}, {}}).error().code == muster::Errc::kInvalidRequest);
+  CHECK(change(muster::DeleteJob{"key", ".draft-home", {}}));  // what is no note is not there
+
+  const auto listed = muster::testing::list_all(notes.plugin, "NOTES::Note", notes.config);
+  CHECK(listed.items.size() == 1);
+  const auto read = muster::testing::read_all(notes.plugin, "NOTES::Note", notes.config, {"home", ".draft-home"});
   CHECK(std::get<muster::Item>(read[0]).properties == R"({"name":"home","text":"sweep"})");
+  CHECK(std::get<muster::Error>(read[1]).code == muster::Errc::kNotFound);
+  CHECK(std::distance(fs::directory_iterator(notes.directory), {}) == 3);
 }
 
 TEST_CASE("what is declared is spelled as it is read, and a note has one id") {
@@ -113,7 +119,7 @@ TEST_CASE("what is declared is spelled as it is read, and a note has one id") {
   };
   CHECK(create("a%20b", "x").error().code == muster::Errc::kInvalidRequest);  // a space that hides
   CHECK(create("link", "q=a%20b").error().code == muster::Errc::kInvalidRequest);
-  CHECK(std::filesystem::is_empty(notes.directory));
+  CHECK(fs::is_empty(notes.directory));
   CHECK(create("a b%2520", "q=a%2520b, 100%").value().native_id == "a b%2520");
   CHECK(muster::testing::list_all(notes.plugin, "NOTES::Note", notes.config).items.at(0).native_id == "a b%2520");
   const auto read = muster::testing::read_all(notes.plugin, "NOTES::Note", notes.config, {"a b%2520", "a%20b%2520"});
@@ -161,7 +167,7 @@ TEST_CASE("a shelf is opened by its key, and ill while it is not there") {
 
   muster::testing::FakeContext context;
   CHECK(notes.plugin.run_health(context));
-  std::filesystem::remove(notes.directory / ".key");
+  fs::remove(notes.directory / ".key");
   CHECK_FALSE(notes.plugin.run_health(context));
   CHECK(notes.plugin.run_cleanup(context));
   CHECK(context.logged() == "info closed\n");
