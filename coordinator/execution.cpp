@@ -283,7 +283,15 @@ void Execution::take(JobOutcome outcome, TimePoint now) {
   const auto phase = work.phase();
   work.job = {};
   if (is_cut_off(work, outcome)) return stop(work, now);
-  if (phase == Phase::kCreating || phase == Phase::kUpdating || phase == Phase::kDeleting || phase == Phase::kPolling) {
+  const bool changes_it =
+      phase == Phase::kCreating || phase == Phase::kUpdating || phase == Phase::kDeleting || phase == Phase::kPolling;
+  const bool answers =
+      std::holds_alternative<MutationResult>(outcome.result) || std::holds_alternative<Error>(outcome.result);
+  if ((changes_it || phase == Phase::kEmptying) && !answers) {  // which says nothing of whether it was applied
+    outcome.result = Error{Errc::kContract, "the plugin answered a change with something else", {}, 0};
+    outcome.uncertain = true;
+  }
+  if (changes_it) {
     work.op.uncertain = work.op.uncertain || (outcome.uncertain && !MUSTER_MUTATION("unknown-is-failed"));
     const auto* error = std::get_if<Error>(&outcome.result);
     const bool of_another = error != nullptr && (error->code == Errc::kNotFound || error->code == Errc::kTargetChanged);

@@ -101,11 +101,7 @@ void Execution::take_change(Work& work, JobResult result, TimePoint now) {
     must(s_.store.put_operation(work.op));
     return;
   }
-  auto* error = std::get_if<Error>(&result);
-  work.op.uncertain = work.op.uncertain || error == nullptr;
-  const Error failure = error != nullptr
-                            ? std::move(*error)
-                            : Error{Errc::kContract, "the plugin answered a change with something else", {}, 0};
+  const auto& failure = std::get<Error>(result);
   work.phase() == Phase::kPolling ? take_poll_failure(work, failure, now) : take_failure(work, failure, now);
 }
 

@@ -399,6 +399,17 @@ TEST_CASE_METHOD(CancelFixture, "what a thing cannot be emptied of is told as it
   CHECK(thing("a")["kind"] == "x");
 }
 
+TEST_CASE_METHOD(CancelFixture, "an answer to something else has deleted nothing in a thing that is emptied") {
+  const auto id = begin_emptying([](const Job& job) -> Behaviour {
+    return job.type == "NS::Item" ? Behaviour(JobResult(ReadResult{})) : Behaviour();
+  });
+  const auto ended = end_of(id);
+  CHECK(result_of(ended, "a") == "failed CONTRACT");
+  CHECK_THAT(message_of(ended, "a"), Contains("whether it was deleted is not known"));
+  CHECK(state_of("NS::Item", "made-2") == "stale");
+  CHECK(events("resource.vanished").empty());
+}
+
 TEST_CASE_METHOD(CancelFixture, "each deletion in a thing that is emptied is a job of its own") {
   make_full({"b", "c"});
   REQUIRE(apply(full("y", {"b", "c"}))["state"] == "complete");
