@@ -38,6 +38,13 @@ void each_answer(const JobResult& result, const std::vector<std::string>& ids, T
   }
 }
 
+/// Whether a command has made or changed what the row is of, and nothing has been seen of it since: where a stack lets
+/// go of it, it shows no sooner for that.
+bool is_written_last(Store& store, RowId row) {
+  const auto history = must(store.history(row));
+  return !history.empty() && (history.back().cause == "created" || history.back().cause == "updated");
+}
+
 bool is_gone(const ReadItem& answer) {
   const auto* error = std::get_if<Error>(&answer);
   return error != nullptr && error->code == Errc::kNotFound;
@@ -257,8 +264,9 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
   const bool another =
       there != nullptr && record && !record->uid.empty() && !there->uid.empty() && there->uid != record->uid;
   if (is_gone(answer) || another || unlisted) {
-    const bool settling = !another && record && record->managed &&
-                          settles_for(record->changed_at, scan.type->settle, s_.clock.wall()) > Millis{0};
+    const bool settling = !another && record &&
+                          settles_for(record->changed_at, scan.type->settle, s_.clock.wall()) > Millis{0} &&
+                          (record->managed || is_written_last(s_.store, row));
     if (settling || s_.writes.outdates(position_, scan.row.id, id)) {
       entry->seen = true;
       queue_children(scan, row);

@@ -44,7 +44,8 @@ Result<Inserted> SqliteStore::adopt(const Found& found, const NewResource& resou
       if (!known) return known.error();
       if (*known) uid = (*known)->uid;
     }
-    record(found.row, had_gone ? "discovered" : "changed", patch, resource.at, kAfterAll);
+    const std::string_view cause = resource.made ? "created" : had_gone ? "discovered" : "changed";
+    record(found.row, cause, patch, resource.at, kAfterAll);
     write(sql::change_resource, found.row, resource.at, content.blob(), uid, resource.label, resource.properties);
   }
   write(sql::take_back, found.row, resource.parent);

@@ -88,6 +88,7 @@ struct NewResource {
   RowId parent = 0;
   WallTime at;
   bool unlisted = false;  // the caller knows that no row that is listed has the id: it need not be looked for
+  bool made = false;      // by a command, and not only found: what its history says of a row that was there before
 };
 
 struct Inserted {
@@ -139,7 +140,7 @@ struct ManagedView {
 struct HistoryEntry {
   std::uint64_t version = 0;
   WallTime at;
-  std::string cause;  // discovered, changed, renamed, vanished, filtered, parent, ...
+  std::string cause;  // discovered, created, changed, updated, renamed, vanished, filtered, parent, ...
   JsonText patch;     // RFC 6902 from the version before; `[]` where the properties did not change
   std::string was;    // the native id before, where it was renamed
 };

@@ -137,6 +137,37 @@ TEST_CASE_METHOD(SettleTimeFixture, "what has settled is gone when it is not fou
   }
 }
 
+TEST_CASE_METHOD(SettleTimeFixture, "what its stack has let go of shows no sooner for that") {
+  begin_discovered();
+  const auto declared = [](int size) { return stack({box("a", {{"size", size}})}); };
+  std::string id = "made-1";
+  SECTION("it was made") {
+    make(declared(1), Millis(60'000));
+  }
+  SECTION("it was made under an id that something had before") {
+    system.names_are_ids = true;
+    id = "a";
+    make(declared(1), Millis(0));
+    REQUIRE(apply(stack({}))["state"] == "complete");
+    make(declared(1), Millis(60'000));
+  }
+  SECTION("it was changed") {
+    make(declared(1), Millis(0));
+    advance(kSettle);
+    make(declared(2), Millis(60'000));
+  }
+  REQUIRE(api("forget", {{"stack", "shop"}, {"names", {"a"}}})["count"] == 1);
+  discover();
+  CHECK(state_of("NS::Box", id) == "present");
+  CHECK(events("resource.vanished").empty());
+  advance(kSettle);
+  discover();
+  CHECK(state_of("NS::Box", id) == "present");
+  system.things.clear();
+  discover();
+  CHECK(state_of("NS::Box", id) == "vanished");
+}
+
 TEST_CASE_METHOD(SettleTimeFixture, "a change that does not find what a read has seen is asked for once more") {
   begin_discovered();
   make(stack({box("a", {{"size", 1}})}), Millis(0));
