@@ -245,6 +245,20 @@ Fleet::Fault Fleet::check_renaming() {
   return std::nullopt;
 }
 
+/// What a run told when it ended is the sum of what its report says of its scans.
+Fleet::Fault Fleet::check_totals(const Json& told) {
+  const auto row = must(store_->run(RunId(told.at("run").get<std::string>())));
+  if (!row || !told.contains("scans")) return std::nullopt;
+  const auto scans = Json::parse(row->report).at("scans");
+  for (const char* count :
+       {"listed", "read", "filtered", "new", "changed", "renamed", "unchanged", "missing", "errors"}) {
+    std::uint64_t sum = 0;
+    for (const auto& scan : scans) sum += scan.value(count, std::uint64_t{0});
+    if (told.at(count) != sum) return fmt::format("{} {} are told of {}", told.at(count).dump(), count, row->report);
+  }
+  return std::nullopt;
+}
+
 Fleet::Fault Fleet::check_events() {
   std::uint64_t last = 0;
   using Which = std::tuple<std::string, std::string, std::string>;  // target, type, native id
@@ -263,6 +277,9 @@ Fleet::Fault Fleet::check_events() {
     for (const auto& event : events) {
       if (event.sequence != last + 1) return fmt::format("event {} follows {}", event.sequence, last);
       last = event.sequence;
+      if (event.what == "run.finished") {
+        if (auto wrong = check_totals(Json::parse(event.data))) return wrong;
+      }
       auto& before = told[event.subject];
       if (event.what.starts_with("resource.")) {
         const auto data = Json::parse(event.data);

@@ -99,6 +99,7 @@ class Fleet {
   [[nodiscard]] Fault check_inventory();
   [[nodiscard]] Fault check_inventory(const std::string& target);
   [[nodiscard]] Fault check_events();
+  [[nodiscard]] Fault check_totals(const Json& told);
   [[nodiscard]] Fault check_followed();
   [[nodiscard]] Fault check_history();
   [[nodiscard]] Fault check_runs();

@@ -276,6 +276,21 @@ TEST_CASE_METHOD(IdentityFixture,
   CHECK(resource_events() == Strings{"filtered:b"});
 }
 
+TEST_CASE_METHOD(IdentityFixture, "nor does what lies in it, when its old parent is another by now") {
+  manifest = with_parts();
+  system.things["NS::Item"].back().uid = "u-b1";
+  system.add("NS::Box", {.id = "c", .uid = "u-c"});
+  system.add("NS::Part", {.id = "part", .parent = "b1"});
+  start_discovered();
+  events();
+  system.thing("NS::Box", "b").uid = "u-new";
+  system.thing("NS::Item", "b1").parent = "c";
+  CHECK(discover()["state"] == "complete");
+  CHECK(row("NS::Item", "b1").parent_native_id == "c");
+  CHECK(state_of("NS::Part", "part") == "present");
+  CHECK(resource_events() == Strings{"discovered:b", "vanished:b"});
+}
+
 TEST_CASE_METHOD(IdentityFixture, "a run that ends before all is listed lets nothing leave by halves") {
   system.list_properties = false;
   config.targets[0].filters = {kind_filter(FilterAction::kExclude, "secret")};

@@ -37,6 +37,30 @@ TEST_CASE_METHOD(CommandsFixture, "what may have been made is asked for again un
   CHECK(count() == 1);
 }
 
+TEST_CASE_METHOD(CommandsFixture, "what is told as made, and cannot be read, is asked for again under the same key") {
+  start_discovered();
+  worker().on_go = [this](const Job& job) -> FakeWorker::Behaviour {
+    auto done = std::get<MutationResult>(system.change(job));
+    done.properties.clear();
+    return JobResult(done);
+  };
+  worker().on_job = [](const Job& job) -> FakeWorker::Behaviour {
+    if (!std::holds_alternative<ReadJob>(job.operation)) return {};
+    return JobResult(ReadResult{{Error{Errc::kAccessDenied, "not for you", {}, 0}}});
+  };
+  CHECK(apply(stack({box("a")}))["state"] == "failed");
+  worker().on_go = {};
+  worker().on_job = {};
+  CHECK(apply(stack({box("a")}))["state"] == "complete");
+  Strings keys;
+  for (const auto& job : worker().asked<CreateJob>()) {
+    keys.push_back(std::get<CreateJob>(job.operation).idempotency_key);
+  }
+  REQUIRE(keys.size() == 2);
+  CHECK(keys[0] == keys[1]);
+  CHECK(count() == 1);
+}
+
 TEST_CASE_METHOD(CommandsFixture, "what came back under its name and was deleted is made anew under another key") {
   system.names_are_ids = true;
   start_discovered();

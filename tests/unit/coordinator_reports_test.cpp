@@ -125,6 +125,7 @@ TEST_CASE_METHOD(ReportsFixture, "what could not be read is an error of its scan
   CHECK_THAT(report["problems"].at(0)["message"].get<std::string>(), Catch::EndsWith(": no"));
   CHECK(scan_of(report, "NS::Box")["errors"] == 2);
   CHECK(scan_of(report, "NS::Box")["complete"] == false);
+  CHECK(events("run.finished").back()["data"]["errors"] == 2);
 }
 
 TEST_CASE_METHOD(ReportsFixture, "an attempt that another follows is told as such, and the last one as a failure") {

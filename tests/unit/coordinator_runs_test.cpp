@@ -446,6 +446,7 @@ TEST_CASE_METHOD(RunsFixture, "a run whose deadline comes says so of each target
   CHECK(told == Strings{"open", "t"});
   CHECK(scan_of(report, "NS::Box", "done")["complete"] == true);
   CHECK(scan_of(report, "NS::Box", "open")["complete"] == false);
+  CHECK(state_of("NS::Box", "a") == "stale");
 }
 
 TEST_CASE_METHOD(RunsFixture, "a long run reports its progress, and what it waits for") {
