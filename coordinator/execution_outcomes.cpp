@@ -523,8 +523,9 @@ void Execution::created(Work& work, const Item& item, TimePoint now) {
   const auto at = s_.clock.wall();
   const auto content = hash128(work.prior);
   const auto former = must(s_.store.one(must(s_.store.find(work.scan, item.native_id))));
-  const auto made = must(
-      s_.store.insert({work.scan, item.native_id, item.uid, label, work.prior, content, work.parent, at, false, true}));
+  NewResource fresh{work.scan, item.native_id, item.uid, label, work.prior, content, work.parent, at};
+  fresh.made = true;
+  const auto made = must(s_.store.insert(fresh));
   work.row = made.row;
   work.op.uncertain = false;
   work.told.reset();

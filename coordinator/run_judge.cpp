@@ -38,11 +38,13 @@ void each_answer(const JobResult& result, const std::vector<std::string>& ids, T
   }
 }
 
-/// Whether a command has made or changed what the row is of, and nothing has been seen of it since: where a stack lets
-/// go of it, it shows no sooner for that.
-bool is_written_last(Store& store, RowId row) {
-  const auto history = must(store.history(row));
-  return !history.empty() && (history.back().cause == "created" || history.back().cause == "updated");
+/// Whether a command has made or changed what the row is of less than the settle time ago: where a stack lets go of it,
+/// it shows no sooner for that.
+bool was_just_written(Store& store, RowId row, Millis settle, WallTime now) {
+  return std::ranges::any_of(must(store.history(row)), [&](const HistoryEntry& entry) {
+    const bool by_command = entry.cause == "created" || entry.cause == "updated";
+    return by_command && settles_for(entry.at, settle, now) > Millis{0};
+  });
 }
 
 bool is_gone(const ReadItem& answer) {
@@ -264,9 +266,10 @@ void Run::take_missing(TargetRun& target, Scan& scan, RowId row, const std::stri
   const bool another =
       there != nullptr && record && !record->uid.empty() && !there->uid.empty() && there->uid != record->uid;
   if (is_gone(answer) || another || unlisted) {
-    const bool settling = !another && record &&
-                          settles_for(record->changed_at, scan.type->settle, s_.clock.wall()) > Millis{0} &&
-                          (record->managed || is_written_last(s_.store, row));
+    const auto settle = scan.type->settle;
+    const auto wall = s_.clock.wall();
+    const bool settling = !another && record && settles_for(record->changed_at, settle, wall) > Millis{0} &&
+                          (record->managed || was_just_written(s_.store, row, settle, wall));
     if (settling || s_.writes.outdates(position_, scan.row.id, id)) {
       entry->seen = true;
       queue_children(scan, row);

@@ -156,6 +156,12 @@ TEST_CASE_METHOD(SettleTimeFixture, "what its stack has let go of shows no soone
     advance(kSettle);
     make(declared(2), Millis(60'000));
   }
+  SECTION("it was seen since, and changed by somebody else") {
+    make(declared(1), Millis(0));
+    edit("a", "size", 3);
+    discover();
+    shows_at = clock.now() + Millis(60'000);
+  }
   REQUIRE(api("forget", {{"stack", "shop"}, {"names", {"a"}}})["count"] == 1);
   discover();
   CHECK(state_of("NS::Box", id) == "present");
