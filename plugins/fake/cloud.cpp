@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <utility>
 
@@ -32,16 +33,23 @@ void append_number(std::string& text, std::uint64_t number, std::size_t width = 
   text.append(digits.data(), size);
 }
 
-void append_hex(std::string& text, std::uint64_t number) {
+constexpr std::size_t kHexDigits = 16;
+
+/// The digits of each byte: what large properties cost is the writing of their payload.
+constexpr auto kHexOfByte = [] {
   constexpr std::string_view kDigits = "0123456789abcdef";
-  std::array<char, 16> digits{};
-  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, number >>= 4) *digit = kDigits[number & 0xF];
-  text.append(digits.data(), digits.size());
+  std::array<std::array<char, 2>, 256> pairs{};
+  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = {kDigits[i >> 4], kDigits[i & 0xF]};
+  return pairs;
+}();
+
+void write_hex(char* to, std::uint64_t number) {
+  for (int shift = 56; shift >= 0; shift -= 8, to += 2) std::memcpy(to, kHexOfByte[number >> shift & 0xFF].data(), 2);
 }
 
 std::string hex(std::uint64_t number) {
-  std::string text;
-  append_hex(text, number);
+  std::string text(kHexDigits, '0');
+  write_hex(text.data(), number);
   return text;
 }
 
@@ -241,7 +249,11 @@ std::string Cloud::properties(const Shape& shape) const {
 
   text += R"(","payload":")";
   const auto end = std::max(text.size() + tail.size(), std::size_t{config_.bytes}) - tail.size();
-  for (std::uint64_t block = 0; text.size() < end; ++block) append_hex(text, mix(shape.hash, kPayload + block));
+  auto at = text.size();
+  text.resize(end + kHexDigits);
+  for (std::uint64_t block = 0; at < end; ++block, at += kHexDigits) {
+    write_hex(text.data() + at, mix(shape.hash, kPayload + block));
+  }
   text.resize(end);
   text += tail;
   return text;
