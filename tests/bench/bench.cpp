@@ -33,33 +33,61 @@ Usage usage(const std::vector<pid_t>& pids) {
   return sum;
 }
 
+namespace {
+
+std::string bench_config(const std::string& cloud, int workers, std::uint32_t slots, const std::string& url) {
+  return (url.empty() ? "" : "nats: {url: '" + url + "'}\n") +
+         "workers: [{plugin: fake, count: " + std::to_string(workers) + ", slots: " + std::to_string(slots) +
+         "}]\n"
+         "discovery: {interval: 0s}\n"
+         "targets:\n"
+         "  - name: cloud\n"
+         "    namespace: FAKE\n"
+         "    discover: false\n"
+         "    config: {" +
+         cloud +
+         "}\n"
+         "    filters:\n"
+         "      - {types: [], action: exclude, conditions: [{tag: {keys: [Temp], value: \"true\"}}]}\n"
+         "      - {types: [], action: exclude, conditions: [{property: {path: $.name, op: regex, value: ^tmp_}}]}\n";
+}
+
+double seconds_of(const json& run, json* report) {
+  if (run.at("state") != "complete") throw std::runtime_error("the run is not complete: " + run.dump());
+  if (report != nullptr) *report = run;
+  return run.at("duration_ms").get<double>() / 1000;
+}
+
+}  // namespace
+
 BenchFleet::BenchFleet(const std::string& cloud, int workers, std::uint32_t slots, const std::string& url)
-    : LiveFleet(
-          (url.empty() ? "" : "nats: {url: '" + url + "'}\n") +
-          "workers: [{plugin: fake, count: " + std::to_string(workers) + ", slots: " + std::to_string(slots) +
-          "}]\n"
-          "discovery: {interval: 0s}\n"
-          "targets:\n"
-          "  - name: cloud\n"
-          "    namespace: FAKE\n"
-          "    discover: false\n"
-          "    config: {" +
-          cloud +
-          "}\n"
-          "    filters:\n"
-          "      - {types: [], action: exclude, conditions: [{tag: {keys: [Temp], value: \"true\"}}]}\n"
-          "      - {types: [], action: exclude, conditions: [{property: {path: $.name, op: regex, value: ^tmp_}}]}\n") {
+    : LiveFleet(bench_config(cloud, workers, slots, url)), workers_(workers), slots_(slots), url_(url) {
   if (!url.empty()) where_ = {"--nats", url};
+  begin();
+}
+
+double BenchFleet::change(const std::string& cloud, Json* report) {
+  if (stop() != 0) throw std::runtime_error("the fleet does not end well: " + log());
+  configure(bench_config(cloud, workers_, slots_, url_));
+  begin();
+  const auto id = json({"targets", "accept", "cloud"}).at("run").get<std::string>();  // it might be another cloud
+  Json run;
+  const auto ended = [&] {
+    run = json({"run", id});
+    return run.at("state") != "running";
+  };
+  if (!eventually(ended)) throw std::runtime_error("the run does not end: " + log());
+  return seconds_of(run, report);
+}
+
+void BenchFleet::begin() {
   start();
-  const auto wanted = static_cast<std::size_t>(workers);
+  const auto wanted = static_cast<std::size_t>(workers_);
   if (!eventually([&] { return json({"workers"}).size() >= wanted; })) throw std::runtime_error("no workers: " + log());
 }
 
 double BenchFleet::scan(Json* report) const {
-  const auto run = discover({"--target", "cloud"});
-  if (run.at("state") != "complete") throw std::runtime_error("the run is not complete: " + run.dump());
-  if (report != nullptr) *report = run;
-  return run.at("duration_ms").get<double>() / 1000;
+  return seconds_of(discover({"--target", "cloud"}), report);
 }
 
 void BenchFleet::settle() const {

@@ -22,7 +22,7 @@ struct Options {
   std::uint32_t bytes = 600;
   std::uint32_t types = 1;
   std::uint32_t slots = 4;
-  double filtered = 0, changed = 0;  // shares
+  double filtered = 0, changed = 0.1;  // shares
 };
 
 /// What `/proc` says of processes.
@@ -41,6 +41,8 @@ class BenchFleet : public test::LiveFleet {
   BenchFleet(const std::string& cloud, int workers, std::uint32_t slots, const std::string& url = {});
   /// Seconds that a run over the target takes, as its report says; throws unless it is complete. `report`: of that run
   double scan(Json* report = nullptr) const;
+  /// The same of the first run with another config, the fleet started anew with the store that it has.
+  double change(const std::string& cloud, Json* report);
   /// Until nothing is left to be published.
   void settle() const;
   [[nodiscard]] Usage coordinator() const { return usage(processes("coordinator")); }
@@ -50,6 +52,12 @@ class BenchFleet : public test::LiveFleet {
   /// Seconds that `muster WORDS` takes; its output goes to `out`. Throws unless it ends with 0. `peak_mb`: its memory
   double timed(const std::vector<std::string>& words, const std::filesystem::path& out = "/dev/null",
                double* peak_mb = nullptr) const;
+
+ private:
+  void begin();
+  int workers_;
+  std::uint32_t slots_;
+  std::string url_;
 };
 
 /// Starts `PROGRAM WORDS --url URL` of this build.

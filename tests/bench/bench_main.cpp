@@ -24,7 +24,8 @@ int main(int argc, char** argv) {
                                 {"start", start},
                                 {"peers", peers}};
   CLI::App app(
-      "What Muster costs beside what the machine itself charges; discover-unchanged is part of discover-fresh");
+      "What Muster costs beside what the machine itself charges; discover-unchanged and discover-changed are parts of "
+      "discover-fresh");
   Options options;
   std::vector<std::string> names;
   bool check = false, with_peers = false;
@@ -42,11 +43,13 @@ int main(int argc, char** argv) {
   app.add_option("--types", options.types, "listings side by side")->check(CLI::Range(1, 16));
   app.add_option("--filtered", options.filtered, "share of the resources that a filter excludes")
       ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--changed", options.changed, "share of the resources that discover-changed finds changed")
+      ->check(CLI::Range(0.0, 1.0));
   CLI11_PARSE(app, argc, argv);
   if (options.quick && rounds->count() == 0) options.rounds = 2;
   if (options.quick && resources->count() == 0) options.resources /= 10;
   for (auto& name : names) {
-    if (name == "discover-unchanged") name = "discover-fresh";
+    if (name == "discover-unchanged" || name == "discover-changed") name = "discover-fresh";
     if (name == "peers" && !with_peers) {
       std::fprintf(stderr, "peers wants --peers, for it installs other job systems\n");
       return 2;

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "tests/bench/bench.h"
@@ -29,11 +30,10 @@ double rate(const Options& options, double seconds) {
 std::vector<double> pipeline(const Options& options, const std::string& kind, bool reads, int passes) {
   const test::NatsServer server;
   const test::Scratch scratch;
-  const std::vector<std::string> sizes{"--resources", std::to_string(options.resources),
-                                       "--types",     std::to_string(options.types),
-                                       "--page",      std::to_string(options.page),
-                                       "--bytes",     std::to_string(options.bytes),
-                                       "--filtered",  share(options.filtered)};
+  const std::vector<std::string> sizes{
+      "--resources", std::to_string(options.resources), "--types",   std::to_string(options.types),
+      "--page",      std::to_string(options.page),      "--bytes",   std::to_string(options.bytes),
+      "--filtered",  share(options.filtered),           "--changed", share(options.changed)};
   auto words = sizes;
   words.insert(words.begin(), "pages");
   const Processes worker{{start_program("bench_yardstick", words, server.url(), "/dev/null")}};
@@ -47,6 +47,13 @@ std::vector<double> pipeline(const Options& options, const std::string& kind, bo
     rates.push_back(rate(options, seconds.get<double>()));
   }
   return rates;
+}
+
+/// Of all listings of a run.
+double counted(const test::FleetClient::Json& run, const char* what) {
+  double sum = 0;
+  for (const auto& scan : run.at("scans")) sum += scan.at(what).get<double>();
+  return sum;
 }
 
 enum class Events : std::uint8_t { kPublished, kKept };
@@ -95,7 +102,7 @@ double discover_observed(const Options& options, Observers observers) {
 }  // namespace
 
 void discover(const Options& options, Report& report) {
-  std::vector<double> fresh, unchanged, same, same_again, bare;
+  std::vector<double> fresh, unchanged, changed, same, same_again, same_changed, bare;
   for (int i = 0; i < options.rounds; ++i) {
     {
       BenchFleet fleet(cloud(options, false), 1, options.slots);
@@ -108,16 +115,22 @@ void discover(const Options& options, Report& report) {
         if (scan.at("new") != 0 || scan.at("changed") != 0) throw std::runtime_error("not unchanged: " + run.dump());
       }
       if (!fleet.resource_events(before).empty()) throw std::runtime_error("an unchanged resource has an event");
+      const auto later = cloud(options, false) + ", epoch: 1, change_share: " + share(options.changed);
+      changed.push_back(rate(options, fleet.change(later, &run)));
+      const auto share_found = counted(run, "changed") / (counted(run, "listed") - counted(run, "filtered"));
+      if (std::abs(share_found - options.changed) > 0.01) throw std::runtime_error("not so changed: " + run.dump());
     }
-    const auto rates = pipeline(options, "same-work", false, 2);
+    const auto rates = pipeline(options, "same-work", false, 3);
     same.push_back(rates[0]);
     same_again.push_back(rates[1]);
+    same_changed.push_back(rates[2]);
     bare.push_back(pipeline(options, "bare", false, 1)[0]);
   }
   report.add({"discover-fresh", "rows/s", fresh, "same work", same, Bound::kAtLeast, 0.85, 0.65});
   report.add({"discover-fresh/bare", "rows/s", fresh, "bare", bare, Bound::kAtLeast, 0.55, 0.4});
   report.add({"discover-unchanged", "rows/s", unchanged, "discover-fresh", fresh, Bound::kAtLeast, 2, 1.5});
   report.add({"discover-unchanged/same", "rows/s", unchanged, "same work, again", same_again});
+  report.add({"discover-changed", "rows/s", changed, "same work, changed", same_changed});
 }
 
 void discover_read(const Options& options, Report& report) {

@@ -101,7 +101,7 @@ void rate(JobDesk& desk, const Options& options) {
     return static_cast<double>(done) / watch.seconds();
   };
   for (std::uint32_t i = 0; i < options.window; ++i) desk.submit(cloud, one_item(), kThing, 1);
-  run(0.3);  // until it runs evenly
+  run(kWarmUpSeconds);
   const auto busy = desk.dispatcher().counters().busy;
   const auto own_before = own_seconds(), all_before = busy_seconds();
   const Stopwatch watch;

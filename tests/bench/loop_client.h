@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "tests/bench/stopwatch.h"
+
 namespace muster::bench {
 
 inline void check(natsStatus status, const char* what) {
@@ -91,11 +93,22 @@ class LoopClient {
     }
     return socket_ >= 0;
   }
+  /// The same of one who has asked, and gets an answer sooner or later. Throws when there is none for a long time.
+  template <typename Take>
+  void turn_for_answers(Take take) {
+    bool answered = false;
+    turn([&](const Arrived& message) {
+      answered = answered || !message.data().empty();
+      take(message);
+    });
+    if (answered) heard_ = Stopwatch();
+    if (heard_.seconds() > kLongestSilence) throw std::runtime_error("who is asked does not answer");
+  }
   /// Until somebody answers on `subject`; where nobody subscribes, the server says so with an empty message.
   void await(const std::string& subject, const char* reply, std::string_view request) {
     for (bool answered = false; !answered;) {
       publish(subject, reply, request);
-      turn([&](const Arrived& message) { answered = !message.data().empty(); });
+      turn_for_answers([&](const Arrived& message) { answered = !message.data().empty(); });
     }
   }
   /// Answers until the process is killed or the server goes.
@@ -121,11 +134,14 @@ class LoopClient {
   }
   static natsStatus detach(void*) { return NATS_OK; }
 
+  static constexpr double kLongestSilence = 30;  // seconds
+
   natsConnection* connection_ = nullptr;
   natsSubscription* subscription_ = nullptr;
   natsSock socket_ = -1;
   int wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   bool wants_write_ = false;
+  Stopwatch heard_;
 };
 
 }  // namespace muster::bench

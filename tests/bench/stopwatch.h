@@ -14,4 +14,8 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
+/// Of a measurement by time, until it runs evenly: jobs of one length that begin together end together, and it takes
+/// some rounds until they are spread.
+inline constexpr double kWarmUpSeconds = 1;
+
 }  // namespace muster::bench

@@ -66,7 +66,7 @@ int run_requests(const RequestOptions& options) {
   const Stopwatch watch;
   for (std::size_t i = 0; i < options.window; ++i) ask(i);
   while (took.size() < options.count) {
-    client.turn([&](const Arrived& reply) {
+    client.turn_for_answers([&](const Arrived& reply) {
       const auto place =
           static_cast<std::size_t>(std::atoi(reply.subject() + std::char_traits<char>::length("bench.answer.")));
       took.push_back(begun[place].seconds());

@@ -89,7 +89,7 @@ int run_slots(const RequestOptions& options) {
     done = 0;
     const Stopwatch watch;
     while (watch.seconds() < seconds) {
-      client.turn([&](const Arrived& answer) {
+      client.turn_for_answers([&](const Arrived& answer) {
         if (answer.data() == kHello) return;
         ++done;
         ask(static_cast<std::uint32_t>(std::atoi(answer.subject() + std::char_traits<char>::length("bench.answer."))));
@@ -97,7 +97,7 @@ int run_slots(const RequestOptions& options) {
     }
     return static_cast<double>(done) / watch.seconds();
   };
-  run(0.3);  // until it runs evenly
+  run(kWarmUpSeconds);
   std::printf(R"({"per_second":%f})"
               "\n",
               run(options.seconds));

@@ -9,6 +9,10 @@
 namespace muster::test {
 
 LiveFleet::LiveFleet(const std::string& config) {
+  configure(config);
+}
+
+void LiveFleet::configure(const std::string& config) {
   std::string text = config;
   constexpr std::string_view kPlace = "@DIR@";
   for (auto at = text.find(kPlace); at != std::string::npos; at = text.find(kPlace, at)) {

@@ -19,6 +19,8 @@ class LiveFleet : public FleetClient {
 
   /// `muster up ARGS`; returns when the coordinator answers.
   void start(const std::vector<std::string>& args = {});
+  /// What the next start() goes by, as in the constructor.
+  void configure(const std::string& config);
   /// SIGTERM; the exit status of `muster up`.
   int stop();
 
