@@ -11,7 +11,7 @@
 #include "coordinator/difference.h"
 #include "coordinator/execution_work.h"
 #include "coordinator/inventory_view.h"
-#include "coordinator/json_forms.h"
+#include "coordinator/json_patch.h"
 #include "coordinator/must.h"
 #include "coordinator/type_rules.h"
 #include "schema/mutation.h"

@@ -136,16 +136,6 @@ json to_json(const Document& document) {
   return {{"json", document.json}, {"secrets", std::move(secrets)}};
 }
 
-JsonText patch_between(std::string_view from, std::string_view to) {
-  constexpr std::size_t kLongPatch = 16 * 1024;  // up to here what has changed is worth more than the bytes
-  constexpr std::string_view kBegin = R"([{"op":"replace","path":"","value":)", kEnd = "}]";
-  const auto source = nlohmann::json::parse(from, nullptr, false);
-  const auto target = nlohmann::json::parse(to, nullptr, false);
-  auto patch = nlohmann::json::diff(source, target).dump();
-  if (patch.size() <= std::max(kLongPatch, kBegin.size() + to.size() + kEnd.size())) return patch;
-  return JsonText(kBegin).append(to).append(kEnd);
-}
-
 Result<MatchFilter> filter_from_json(const json& object) {
   auto types = texts(object, "types");
   const auto action = choice<FilterAction>(object, "action", kActions);

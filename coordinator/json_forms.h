@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -15,9 +14,6 @@ namespace muster {
 nlohmann::json to_json(const MatchFilter& filter);
 nlohmann::json to_json(const std::vector<MatchFilter>& filters);
 nlohmann::json to_json(const Document& document);
-
-/// RFC 6902, from one JSON object to another; a long one that is longer than `to` is all of that in place of the old.
-JsonText patch_between(std::string_view from, std::string_view to);
 
 Result<MatchFilter> filter_from_json(const nlohmann::json& json);
 Result<std::vector<MatchFilter>> filters_from_json(const nlohmann::json& json);

@@ -4,7 +4,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "coordinator/json_forms.h"
+#include "coordinator/json_patch.h"
 #include "coordinator/must.h"
 #include "coordinator/run_state.h"
 #include "coordinator/settling.h"

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "coordinator/canonical.h"
-#include "coordinator/json_forms.h"
+#include "coordinator/json_patch.h"
 #include "coordinator/must.h"
 #include "coordinator/run_state.h"
 #include "schema/mutation.h"

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "coordinator/json_forms.h"
+#include "coordinator/json_patch.h"
 #include "coordinator/sqlite_store_impl.h"
 #include "sql/statements.h"
 

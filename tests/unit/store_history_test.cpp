@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "coordinator/json_forms.h"
+#include "coordinator/json_patch.h"
 #include "support/store_fixture.h"
 
 using namespace muster;
