@@ -157,10 +157,12 @@ void ListWriter::add(const std::string& item) {
       break;
     }
     case Format::kJson:
-      text_ += (items_ == 1 ? "[" : ",\n") + portable_json(item);
+      text_ += items_ == 1 ? "[" : ",\n";
+      append_portable_json(text_, item);
       break;
     case Format::kNdjson:
-      text_ += portable_json(item) + "\n";
+      append_portable_json(text_, item);
+      text_ += '\n';
       break;
     case Format::kYaml:
       text_ += to_yaml(Json::array({Json::parse(item)}));

@@ -43,7 +43,8 @@ std::size_t display_width(std::string_view text);
 std::string to_yaml(const Json& value, std::size_t indent = 0);
 /// JSON with escapes for what may not stand in a file of YAML, would be a line break there or to who reads line by
 /// line, or be obeyed by a terminal.
-std::string portable_json(const std::string& json);
+std::string portable_json(std::string_view json);
+void append_portable_json(std::string& out, std::string_view json);
 
 /// A value as people read it: text as it is, nothing for null, otherwise JSON.
 std::string plain(const Json& value);

@@ -36,9 +36,26 @@ std::string key_text(const std::string& key) {
   return scalar(Json(key));
 }
 
+/// Whether all of it is ASCII, and no DEL: as most text is, which is looked at many bytes at a time.
+bool is_plain(std::string_view text) {
+  unsigned char marks = 0;
+  for (const char c : text) marks |= static_cast<unsigned char>(c | (c + 1));
+  return marks < 0x80;
+}
+
 }  // namespace
 
-std::string portable_json(const std::string& json) {
+std::string portable_json(std::string_view json) {
+  std::string made;
+  append_portable_json(made, json);
+  return made;
+}
+
+void append_portable_json(std::string& out, std::string_view json) {
+  if (is_plain(json)) {
+    out += json;
+    return;
+  }
   constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kOthers{
       {{"\x7f", "\\u007f"},
        {"\xe2\x80\xa8", "\\u2028"},
@@ -55,26 +72,25 @@ std::string portable_json(const std::string& json) {
        {"\xe2\x81\xa8", "\\u2068"},
        {"\xe2\x81\xa9", "\\u2069"}}};
   constexpr std::string_view kHex = "0123456789abcdef";
-  std::string made;
+  const auto begins_other = [](char c) { return c == '\x7f' || c == '\xc2' || c == '\xe2' || c == '\xef'; };
   for (std::string_view rest = json; !rest.empty();) {
-    const auto plain = std::min(rest.find_first_of("\x7f\xc2\xe2\xef"), rest.size());
-    made += rest.substr(0, plain);
+    const auto plain = static_cast<std::size_t>(std::ranges::find_if(rest, begins_other) - rest.begin());
+    out += rest.substr(0, plain);
     rest.remove_prefix(plain);
     const auto* const other =
         std::find_if(kOthers.begin(), kOthers.end(), [&](const auto& each) { return rest.starts_with(each.first); });
     if (other != kOthers.end()) {
-      made += other->second;
+      out += other->second;
       rest.remove_prefix(other->first.size());
     } else if (rest.size() > 1 && rest[0] == '\xc2' && static_cast<unsigned char>(rest[1]) < 0xa0) {
       const auto second = static_cast<unsigned char>(rest[1]);
-      made += {'\\', 'u', '0', '0', kHex[second >> 4U], kHex[second & 15U]};
+      out += {'\\', 'u', '0', '0', kHex[second >> 4U], kHex[second & 15U]};
       rest.remove_prefix(2);
     } else {
-      made += rest.substr(0, 1);
+      out += rest.substr(0, 1);
       rest.remove_prefix(std::min<std::size_t>(1, rest.size()));
     }
   }
-  return made;
 }
 
 std::string to_yaml(const Json& value, std::size_t indent) {
