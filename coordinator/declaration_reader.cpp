@@ -143,7 +143,7 @@ class DeclarationReader {
 
   void properties(const YamlNode& node, DeclaredResource& r, const Declaration& stack) {
     if (!yaml_.expect(node, YamlNode::Kind::kMap, "a mapping")) return;
-    const auto json = yaml_.json(node, [&](const YamlNode& text, const auto& at) -> nlohmann::json {
+    r.properties = yaml_.json(node, [&](const YamlNode& text, const auto& at) -> nlohmann::json {
       auto parts = parse_reference_text(text.text, variables_);
       if (!parts) {
         yaml_.mistake(text, parts.error().message);
@@ -161,7 +161,6 @@ class DeclarationReader {
       r.holes.push_back({at.to_string(), std::move(*parts)});
       return nullptr;
     });
-    r.properties = json.dump();
   }
 
   void use(const Declaration& stack, const std::string& name, const YamlNode& at) {

@@ -63,7 +63,7 @@ TargetConfig TargetReader::read(const YamlNode& node) {
   };
   const auto config = [&](const YamlNode& map) {
     if (!yaml_.expect(map, YamlNode::Kind::kMap, "a mapping")) return;
-    target.config.json = yaml_.json(map, &target.config.secrets).dump();
+    target.config.json = yaml_.json(map, &target.config.secrets);
   };
   const YamlNode* filters = nullptr;
   yaml_.fields(
@@ -153,7 +153,7 @@ void TargetReader::property_match(const YamlNode& node, MatchFilter& filter) {
 void TargetReader::property_value(const YamlNode& node, PropertyMatch& match) {
   const YamlReader::Step step(yaml_, ".value");
   if (match.op != MatchOp::kRegex) {
-    match.value = yaml_.json(node, nullptr).dump();
+    match.value = yaml_.json(node, nullptr);
     return;
   }
   std::string pattern;

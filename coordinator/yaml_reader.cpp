@@ -40,18 +40,34 @@ std::optional<nlohmann::json> whole_number(std::string_view digits, int base) {
   return std::nullopt;
 }
 
+/// Whether a scalar is text at the first look.
+bool is_text(const YamlNode& node) {
+  if (!node.plain || node.text.empty()) return true;
+  if (std::string_view("+-.0123456789").find(node.text.front()) != std::string_view::npos) return false;
+  return !as_bool(node) && !is_null_word(node.text);
+}
+
+/// Most text stands between its quotes as it is.
+void append_json_text(std::string& out, const std::string& text) {
+  const auto is_escaped = [](char c) { return (c >= '\0' && c < ' ') || c == '"' || c == '\\'; };
+  if (std::ranges::any_of(text, is_escaped)) {
+    out += nlohmann::json(text).dump();
+  } else {
+    out.append(1, '"').append(text).append(1, '"');
+  }
+}
+
 }  // namespace
 
 std::optional<nlohmann::json> typed_scalar(const YamlNode& node) {
+  if (is_text(node)) return node.text;
   static const re2::RE2 kDecimal("[-+]?[0-9]+");
   static const re2::RE2 kRadix("0o[0-7]+|0x[0-9a-fA-F]+");
   static const re2::RE2 kFloat("[-+]?(\\.[0-9]+|[0-9]+(\\.[0-9]*)?)([eE][-+]?[0-9]+)?");
   static const re2::RE2 kNoNumber("[-+]?\\.(inf|Inf|INF)|\\.(nan|NaN|NAN)");
   const std::string& text = node.text;
-  if (!node.plain) return text;
   if (const auto boolean = as_bool(node)) return *boolean;
   if (is_null_word(text)) return nlohmann::json();  // a variable's value: others are no scalars
-  if (text.empty() || std::string_view("+-.0123456789").find(text.front()) == std::string_view::npos) return text;
   if (re2::RE2::FullMatch(text, kDecimal)) {
     return whole_number(std::string_view(text).substr(text.front() == '+' ? 1 : 0), 10);
   }
@@ -196,7 +212,13 @@ std::optional<YamlReader::Json> YamlReader::number_between(const YamlNode& node,
   return std::nullopt;
 }
 
-YamlReader::Json YamlReader::json(const YamlNode& node, std::vector<Secret>* secrets) {
+JsonText YamlReader::json(const YamlNode& node, const TextUse& text) {
+  JsonText out;
+  write(out, node, Place{}, text);
+  return out;
+}
+
+JsonText YamlReader::json(const YamlNode& node, std::vector<Secret>* secrets) {
   return json(node, [&](const YamlNode& text, const Json::json_pointer& at) -> Json {
     if (secrets != nullptr) return secret_text(text, at, *secrets);
     if (mentions_secret(text.text)) {
@@ -211,26 +233,55 @@ YamlReader::Json::json_pointer YamlReader::Place::pointer() const {
   return key != nullptr ? above->pointer() / *key : above->pointer() / index;
 }
 
-YamlReader::Json YamlReader::json(const YamlNode& node, const Place& at, const TextUse& text) {
+void YamlReader::write(std::string& out, const YamlNode& node, const Place& at, const TextUse& text) {
   switch (node.kind) {
     case YamlNode::Kind::kNull:
-      return nullptr;
+      out += "null";
+      break;
     case YamlNode::Kind::kScalar:
-      return json_scalar(node, at, text);
-    case YamlNode::Kind::kSequence: {
-      Json array = Json::array();
-      for (const YamlNode& item : node.items) array.push_back(json(item, {&at, nullptr, array.size()}, text));
-      return array;
-    }
+      write_scalar(out, node, at, text);
+      break;
+    case YamlNode::Kind::kSequence:
+      out += '[';
+      for (std::size_t i = 0; i < node.items.size(); ++i) {
+        if (i > 0) out += ',';
+        write(out, node.items[i], {&at, nullptr, i}, text);
+      }
+      out += ']';
+      break;
     case YamlNode::Kind::kMap:
+      write_map(out, node, at, text);
       break;
   }
-  Json object = Json::object();
+}
+
+void YamlReader::write_map(std::string& out, const YamlNode& node, const Place& at, const TextUse& text) {
+  struct Member {
+    std::string_view key;
+    std::size_t begin, end;  // of its text
+  };
+  std::vector<Member> members;
+  members.reserve(node.keys.size());
+  const auto begin = out.size();
+  out += '{';
   each_key(node, [&](const YamlNode& key, const YamlNode& value) {
     if (mentions_secret(key.text)) mistake(key, "a secret reference may not stand in a key");
-    object[key.text] = json(value, {&at, &key.text, 0}, text);
+    if (!members.empty()) out += ',';
+    const auto at_key = out.size();
+    append_json_text(out, key.text);
+    out += ':';
+    write(out, value, {&at, &key.text, 0}, text);
+    members.push_back({key.text, at_key, out.size()});
   });
-  return object;
+  out += '}';
+  if (std::ranges::is_sorted(members, {}, &Member::key)) return;
+  std::ranges::sort(members, {}, &Member::key);
+  std::string sorted;
+  for (const Member& member : members) {
+    sorted += sorted.empty() ? '{' : ',';
+    sorted.append(out, member.begin, member.end - member.begin);
+  }
+  out.replace(begin, std::string::npos, sorted + '}');
 }
 
 YamlReader::Json YamlReader::scalar(const YamlNode& node) {
@@ -240,9 +291,11 @@ YamlReader::Json YamlReader::scalar(const YamlNode& node) {
   return nullptr;
 }
 
-YamlReader::Json YamlReader::json_scalar(const YamlNode& node, const Place& at, const TextUse& text) {
-  auto value = scalar(node);
-  return value.is_string() && node.text.find("${") != std::string::npos ? text(node, at.pointer()) : value;
+void YamlReader::write_scalar(std::string& out, const YamlNode& node, const Place& at, const TextUse& text) {
+  const bool refers = node.text.find("${") != std::string::npos;
+  if (is_text(node) && !refers) return append_json_text(out, node.text);
+  const auto value = scalar(node);
+  out += value.is_string() && refers ? text(node, at.pointer()).dump() : value.dump();
 }
 
 YamlReader::Json YamlReader::secret_text(const YamlNode& node, const Json::json_pointer& at,

@@ -50,10 +50,10 @@ class YamlReader {
 
   /// What a text of a document stands for at that place of it.
   using TextUse = std::function<Json(const YamlNode& node, const Json::json_pointer& at)>;
-  /// JSON of any value. `text` is called for each text that looks as if it held a reference.
-  Json json(const YamlNode& node, const TextUse& text) { return json(node, Place{}, text); }
+  /// JSON of any value, members sorted by name. `text` is called for each text that looks as if it held a reference.
+  JsonText json(const YamlNode& node, const TextUse& text);
   /// `secrets`   where references go, their places being null; nullptr where none may stand
-  Json json(const YamlNode& node, std::vector<Secret>* secrets);
+  JsonText json(const YamlNode& node, std::vector<Secret>* secrets);
   /// A single value, typed by its look where it is plain. A mistake: null.
   Json scalar(const YamlNode& node);
 
@@ -99,8 +99,9 @@ class YamlReader {
     [[nodiscard]] Json::json_pointer pointer() const;
   };
 
-  Json json(const YamlNode& node, const Place& at, const TextUse& text);
-  Json json_scalar(const YamlNode& node, const Place& at, const TextUse& text);
+  void write(std::string& out, const YamlNode& node, const Place& at, const TextUse& text);
+  void write_map(std::string& out, const YamlNode& node, const Place& at, const TextUse& text);
+  void write_scalar(std::string& out, const YamlNode& node, const Place& at, const TextUse& text);
   Json secret_text(const YamlNode& node, const Json::json_pointer& at, std::vector<Secret>& secrets);
   std::optional<Json> number_between(const YamlNode& node, const Json& low, const Json& high, bool fractions);
 

@@ -108,22 +108,20 @@ Result<Json> ask_plan(Client& client, Screen& screen, const Wanted& wanted, bool
   }
   Json plan;
   std::string cursor;
+  Json request{{"draft", draft}, {"mode", wanted.mode}, {"only", wanted.only}, {"exclude", wanted.exclude}};
+  if (screen.format == Format::kTable) request["changes"] = true;
+  if (!keep) request["keep"] = false;
   do {
-    Json request{{"draft", draft}};
-    if (cursor.empty()) {
-      request["mode"] = wanted.mode;
-      request["only"] = wanted.only;
-      request["exclude"] = wanted.exclude;
-    } else {
-      request["cursor"] = cursor;
-    }
-    if (screen.format == Format::kTable) request["changes"] = true;
-    if (!keep) request["keep"] = false;
     progress.show("planning");
-    auto answer = client.ask("plan", std::move(request));
+    auto answer = client.ask("plan", request);
     if (!answer) return answer.error();
+    cursor = next_page(*answer);
+    if (!cursor.empty()) {
+      for (const auto* said : {"mode", "only", "exclude"}) request.erase(said);
+      request["cursor"] = cursor;
+      client.ask_ahead("plan", request);
+    }
     Json part = Json::parse(*answer);
-    cursor = field(part, "next");
     if (plan.is_null()) {
       plan = std::move(part);
     } else {

@@ -269,6 +269,15 @@ Result<Page> parse_page(const std::string& answer) {
   return page;
 }
 
+std::string next_page(const std::string& answer) {
+  simdjson::ondemand::parser parser;
+  const simdjson::padded_string padded(answer);
+  simdjson::ondemand::document document;
+  std::string_view next;
+  if (parser.iterate(padded).get(document) != simdjson::SUCCESS) return {};
+  return document["next"].get(next) == simdjson::SUCCESS ? std::string(next) : std::string();
+}
+
 Result<void> each_item(Client& client, std::string_view verb, Json request,
                        const std::function<bool(const std::string& item)>& use,
                        const std::function<void()>& end_of_page) {

@@ -108,6 +108,8 @@ struct Page {
 };
 /// errors   kMalformed: not a list
 Result<Page> parse_page(const std::string& answer);
+/// The cursor that an answer of any kind goes on with; empty at the end.
+std::string next_page(const std::string& answer);
 
 /// Asks for page after page and calls `use` for each item until `use` returns false or the list ends. Pages of a long
 /// list come while the one before is used.

@@ -130,6 +130,37 @@ TEST_CASE("an apply that finds nothing to do while a command changes the stack w
   }
 }
 
+TEST_CASE("a plan has the steps of all its pages") {
+  const test::Scratch scratch;
+  ApplyOptions options = apply_of(scratch, kShop);
+  options.plan_only = true;
+  const auto never_asks = [](const std::string&) { return std::optional<bool>(); };
+  const auto page = [](const std::string& name, const std::string& next) {
+    return R"({"draft":"D","summary":{"unchanged":3},"nothing":true,"mistakes":[],"unchecked":[],"targets":[],)"
+           R"("steps":[{"name":")" +
+           name + R"(","action":"unchanged"}],"next":)" + next + R"(,"behind":[]})";
+  };
+  FakeClient client;
+  TestScreen test;
+  test.screen.format = Format::kJson;
+  client.answer("declare", R"({"draft":"D","resources":1,"targets":0})");
+  client.answer("plan", page("a", R"("1")"));
+  client.answer("plan", page("b", R"("2")"));
+  client.answer("plan", page("c", "null"));
+  CHECK(apply(client, test.screen, options, never_asks, kNobodyStops) == 0);
+  const auto plan = Json::parse(test.out.str());
+  REQUIRE(plan.at("steps").size() == 3);
+  CHECK(plan.at("steps")[0].at("name") == "a");
+  CHECK(plan.at("steps")[2].at("name") == "c");
+  Json cursors = Json::array(), ahead = Json::array();
+  for (const auto& [verb, body] : client.requests) {
+    if (verb == "plan") cursors.push_back(body.value("cursor", body.contains("mode") ? "first" : "none"));
+  }
+  for (const auto& [verb, body] : client.asked_ahead) ahead.push_back(body.at("cursor"));
+  CHECK(cursors == Json{"first", "1", "2"});
+  CHECK(ahead == Json{"1", "2"});  // they come while the page before is read
+}
+
 TEST_CASE("an apply whose answer does not come says where to look for the command") {
   const test::Scratch scratch;
   ApplyOptions options = apply_of(scratch, kShop);

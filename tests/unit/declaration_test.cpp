@@ -77,6 +77,23 @@ TEST_CASE("a variable that is not quoted is what its value would be in its place
   CHECK(has(texts(read(one + "${var:N}", {{"N", "1e999"}})), "shop.yaml:7:", "out of range"));
 }
 
+TEST_CASE("properties are JSON in the order of their names, however they are written") {
+  const auto properties = [](const std::string& written) {
+    const auto result = read(resource(written));
+    REQUIRE(texts(result).empty());
+    return result.stacks.front().resources.front().properties;
+  };
+  CHECK(properties("") == "{}");
+  CHECK(properties("a: 1, b: [x, {d: 2, c: [], e: {}}], c: ~") ==
+        R"({"a":1,"b":["x",{"c":[],"d":2,"e":{}}],"c":null})");
+  CHECK(properties("c: {z: 1, y: {b: 1, a: 2}}, a: 1, b: 2") == R"({"a":1,"b":2,"c":{"y":{"a":2,"b":1},"z":1}})");
+  CHECK(properties(R"(b: "\x01\t\"\\ \x7f é \U0001F600", "\"a\"": '1', a: '')") ==
+        "{\"\\\"a\\\"\":\"1\",\"a\":\"\",\"b\":\"\\u0001\\t\\\"\\\\ \x7f é \U0001F600\"}");
+  CHECK(
+      properties("a: True, b: 0x10, c: 1.50, d: -7, e: +7, f: .5e1, g: 'true', h: 1a, i: -, j: 18446744073709551615") ==
+      R"({"a":true,"b":16,"c":1.5,"d":-7,"e":7,"f":5.0,"g":"true","h":"1a","i":"-","j":18446744073709551615})");
+}
+
 TEST_CASE("a declaration is read with its references") {
   const auto result = read(kShop, {{"PLACE", "${env:X}"}});
   REQUIRE(texts(result).empty());
