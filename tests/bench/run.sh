@@ -2,6 +2,7 @@
 # What Muster costs beside what the machine itself charges: each benchmark in turn with its yardstick.
 #
 #   tests/bench/run.sh [NAME…] [--quick] [--check] [--peers] [--rounds N] [--resources N] [--page N] [--bytes N] [--types N]
+#     [--filtered SHARE] [--changed SHARE]
 #
 #   tests/bench/run.sh micro [--benchmark_filter=NAME…]   parts by themselves, with Google Benchmark
 #
