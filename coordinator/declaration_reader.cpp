@@ -206,11 +206,7 @@ DeclarationResult read_declarations(const std::vector<DeclarationFile>& files,
 }
 
 bool looks_like_declaration(const std::string& yaml) {
-  const auto tree = parse_yaml(yaml);
-  const auto* root = std::get_if<YamlNode>(&tree);
-  return root != nullptr && std::ranges::any_of(root->keys, [](const YamlNode& key) {
-           return key.text == "stack" || key.text == "resources";
-         });
+  return has_root_key(yaml, {"stack", "resources"});
 }
 
 }  // namespace muster

@@ -336,15 +336,41 @@ bool has_pairs(std::string_view text) {
   return false;
 }
 
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors put it before the text
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
+}
+
 }  // namespace
+
+bool has_root_key(std::string_view text, std::initializer_list<std::string_view> wanted) {
+  Events events(without_mark(text));
+  int depth = 0;
+  bool is_key = false;  // what comes next in the outermost mapping
+  while (events.next() && events.event().type != YAML_STREAM_END_EVENT) {
+    const auto& event = events.event();
+    const bool opens = event.type == YAML_MAPPING_START_EVENT || event.type == YAML_SEQUENCE_START_EVENT;
+    const bool closes = event.type == YAML_MAPPING_END_EVENT || event.type == YAML_SEQUENCE_END_EVENT;
+    const bool single = event.type == YAML_SCALAR_EVENT || event.type == YAML_ALIAS_EVENT;
+    if (closes) --depth;
+    if (depth == 0 && opens) is_key = event.type == YAML_MAPPING_START_EVENT;
+    if (depth == 0 && !is_key && (opens || single)) return false;  // no mapping
+    if (depth == 1 && (single || closes)) {
+      const bool named = is_key && event.type == YAML_SCALAR_EVENT;
+      if (named && std::ranges::find(wanted, text_of(event.data.scalar.value)) != wanted.end()) return true;
+      is_key = !is_key;
+    }
+    if (opens) ++depth;
+  }
+  return false;
+}
 
 bool is_null_word(std::string_view text) {
   return text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
 std::variant<YamlNode, YamlError> parse_yaml(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors put it before the text
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  text = without_mark(text);
   if (auto error = check_bytes(text)) return *error;
   if (has_pairs(text) && nlohmann::json::accept(text)) {
     const auto joined = joined_pairs(text);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -30,6 +31,10 @@ inline constexpr std::size_t kMaxYamlNodes = 8'000'000;  // what aliases repeat 
 
 /// Whether a scalar that is typed by its look is null.
 bool is_null_word(std::string_view text);
+
+/// Whether the mapping that a document is has one of these keys. Nothing behind the first of them is looked at, so that
+/// it may be no YAML at all.
+bool has_root_key(std::string_view text, std::initializer_list<std::string_view> wanted);
 
 /// Parses one document of YAML or JSON; an empty text is a null node. Aliases become copies of what they name.
 /// errors   syntax, text that is not UTF-8, a second document, tags other than !!str, the limits above

@@ -212,6 +212,12 @@ TEST_CASE("a reference is complete or a mistake") {
 TEST_CASE("a declaration is told from a configuration") {
   CHECK(looks_like_declaration(kShop));
   CHECK(looks_like_declaration("resources: []"));
-  CHECK_FALSE(looks_like_declaration("targets: []"));
-  CHECK_FALSE(looks_like_declaration("]"));
+  CHECK(looks_like_declaration("targets: [{stack: a}]\n? [stack, a]\n: &b [1, {c: d}]\n*b : stack\nstack: s"));
+  CHECK(looks_like_declaration("\xEF\xBB\xBF{\"targets\":{\"a\":[]},\"stack\":\"s\"}"));
+  CHECK(looks_like_declaration("stack: s\nresources: [\n"));  // a mistake of a declaration
+  for (const auto* other : {"", "targets: []", "]", "stack", "[stack, a]", "[{stack: a}]", "targets: {stack: a}",
+                            "targets: stack", "[stack]: a", "a: [\nstack: s"}) {
+    INFO(other);
+    CHECK_FALSE(looks_like_declaration(other));
+  }
 }
