@@ -131,7 +131,7 @@ class InputReader {
     Template made;
     made.node = node;
     if (!yaml_.expect(node, YamlNode::Kind::kMap, "a mapping")) return made;
-    made.json = yaml_.json(node, [&](const YamlNode& text, const Json::json_pointer& at) -> Json {
+    const auto json = yaml_.json(node, [&](const YamlNode& text, const Json::json_pointer& at) -> Json {
       auto pieces =
           pieces_of(text.text, Unknown::kMistake, [&](const auto& name) { return fixture_names_.contains(name); });
       if (!pieces) {
@@ -145,6 +145,7 @@ class InputReader {
       made.holes.emplace_back(at.to_string(), std::move(*pieces));
       return nullptr;
     });
+    made.json = Json::parse(json);
     return made;
   }
 
