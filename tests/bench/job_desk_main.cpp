@@ -1,9 +1,14 @@
 // Jobs through the product's own dispatch, leases and results, asked for by a program instead of a run. A process of
 // its own, as the yardsticks are; prints one line of JSON at its end.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
+#include <fstream>
 #include <stdexcept>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 
@@ -67,7 +72,20 @@ void reads(JobDesk& desk, const Options& options) {
               seconds, percentile(took, 50), percentile(took, 99), desk.job_bytes, desk.reply_bytes);
 }
 
-/// Jobs of 20 ms a second, while so many are submitted.
+/// Seconds that cores have been busy since the machine started, with whatever.
+double busy_seconds() {
+  std::ifstream table("/proc/stat");
+  std::string cpu;
+  double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, softirq = 0, steal = 0;
+  table >> cpu >> user >> nice >> system >> idle >> wait >> irq >> softirq >> steal;
+  return (user + nice + system + irq + softirq + steal) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+double own_seconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
+/// Jobs of 20 ms a second, while so many are submitted; shares of a core that this program, and all cores, had to do.
 void rate(JobDesk& desk, const Options& options) {
   const auto cloud = slow_cloud();
   std::uint64_t done = 0;
@@ -84,10 +102,17 @@ void rate(JobDesk& desk, const Options& options) {
   };
   for (std::uint32_t i = 0; i < options.window; ++i) desk.submit(cloud, one_item(), kThing, 1);
   run(kWarmUpSeconds);
+  const auto busy = desk.dispatcher().counters().busy;
+  const auto own_before = own_seconds(), all_before = busy_seconds();
+  const Stopwatch watch;
   const auto per_second = run(options.seconds);
-  std::printf(R"({"per_second":%f,"job_bytes":%zu,"reply_bytes":%zu})"
+  const auto took = watch.seconds();
+  std::printf(R"({"per_second":%f,"turned_away":%f,"own":%f,"all":%f,"job_bytes":%zu,"reply_bytes":%zu})"
               "\n",
-              per_second, desk.job_bytes, desk.reply_bytes);
+              per_second, static_cast<double>(desk.dispatcher().counters().busy - busy) / took,
+              (own_seconds() - own_before) / took,
+              (busy_seconds() - all_before) / took / std::thread::hardware_concurrency(), desk.job_bytes,
+              desk.reply_bytes);
 }
 
 /// How long small jobs of another namespace take, one after another, while so many of 20 ms are to be done; as many of
