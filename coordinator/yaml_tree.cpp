@@ -341,10 +341,18 @@ std::string_view without_mark(std::string_view text) {
   return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
 }
 
+/// What the library is to read: the text itself, or `joined`, which is JSON without pairs.
+std::string_view without_pairs(std::string_view text, std::string& joined) {
+  if (!has_pairs(text) || !nlohmann::json::accept(text)) return text;
+  joined = joined_pairs(text);
+  return joined;
+}
+
 }  // namespace
 
 bool has_root_key(std::string_view text, std::initializer_list<std::string_view> wanted) {
-  Events events(without_mark(text));
+  std::string joined;
+  Events events(without_pairs(without_mark(text), joined));
   int depth = 0;
   bool is_key = false;  // what comes next in the outermost mapping
   while (events.next() && events.event().type != YAML_STREAM_END_EVENT) {
@@ -372,11 +380,8 @@ bool is_null_word(std::string_view text) {
 std::variant<YamlNode, YamlError> parse_yaml(std::string_view text) {
   text = without_mark(text);
   if (auto error = check_bytes(text)) return *error;
-  if (has_pairs(text) && nlohmann::json::accept(text)) {
-    const auto joined = joined_pairs(text);
-    return TreeBuilder(joined).build();
-  }
-  return TreeBuilder(text).build();
+  std::string joined;
+  return TreeBuilder(without_pairs(text, joined)).build();
 }
 
 }  // namespace muster

@@ -87,8 +87,8 @@ TEST_CASE("properties are JSON in the order of their names, however they are wri
   CHECK(properties("a: 1, b: [x, {d: 2, c: [], e: {}}], c: ~") ==
         R"({"a":1,"b":["x",{"c":[],"d":2,"e":{}}],"c":null})");
   CHECK(properties("c: {z: 1, y: {b: 1, a: 2}}, a: 1, b: 2") == R"({"a":1,"b":2,"c":{"y":{"a":2,"b":1},"z":1}})");
-  CHECK(properties(R"(b: "\x01\t\"\\ \x7f é \U0001F600", "\"a\"": '1', a: '')") ==
-        "{\"\\\"a\\\"\":\"1\",\"a\":\"\",\"b\":\"\\u0001\\t\\\"\\\\ \x7f é \U0001F600\"}");
+  CHECK(properties(R"(b: "\x01\b\f\t\"\\ \x7f é \U0001F600", "\"a\"": '1', a: '')") ==
+        "{\"\\\"a\\\"\":\"1\",\"a\":\"\",\"b\":\"\\u0001\\b\\f\\t\\\"\\\\ \x7f é \U0001F600\"}");
   CHECK(
       properties("a: True, b: 0x10, c: 1.50, d: -7, e: +7, f: .5e1, g: 'true', h: 1a, i: -, j: 18446744073709551615") ==
       R"({"a":true,"b":16,"c":1.5,"d":-7,"e":7,"f":5.0,"g":"true","h":"1a","i":"-","j":18446744073709551615})");
@@ -214,7 +214,8 @@ TEST_CASE("a declaration is told from a configuration") {
   CHECK(looks_like_declaration("resources: []"));
   CHECK(looks_like_declaration("targets: [{stack: a}]\n? [stack, a]\n: &b [1, {c: d}]\n*b : stack\nstack: s"));
   CHECK(looks_like_declaration("\xEF\xBB\xBF{\"targets\":{\"a\":[]},\"stack\":\"s\"}"));
-  CHECK(looks_like_declaration("stack: s\nresources: [\n"));  // a mistake of a declaration
+  CHECK(looks_like_declaration(R"({"note":"\ud83d\ude00","stack":"s"})"));  // which YAML does not know, and JSON does
+  CHECK(looks_like_declaration("stack: s\nresources: [\n"));                // a mistake of a declaration
   for (const auto* other : {"", "targets: []", "]", "stack", "[stack, a]", "[{stack: a}]", "targets: {stack: a}",
                             "targets: stack", "[stack]: a", "a: [\nstack: s"}) {
     INFO(other);
