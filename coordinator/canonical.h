@@ -15,7 +15,7 @@ bool is_canonical_object(std::string_view text);
 /// errors   kMalformed: no JSON, or no object; the message says where
 Result<JsonText> canonical_object(std::string_view text);
 
-/// `text` as a JSON string with its quotes, appended to `out`. `text` is UTF-8.
+/// `text` as a JSON string with its quotes, as the canonical form spells it, appended to `out`. `text` is UTF-8.
 void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace muster

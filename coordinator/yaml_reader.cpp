@@ -10,6 +10,7 @@
 
 #include <re2/re2.h>
 
+#include "coordinator/canonical.h"
 #include "coordinator/secret_text.h"
 
 namespace muster {
@@ -45,16 +46,6 @@ bool is_text(const YamlNode& node) {
   if (!node.plain || node.text.empty()) return true;
   if (std::string_view("+-.0123456789").find(node.text.front()) != std::string_view::npos) return false;
   return !as_bool(node) && !is_null_word(node.text);
-}
-
-/// Most text stands between its quotes as it is.
-void append_json_text(std::string& out, const std::string& text) {
-  const auto is_escaped = [](char c) { return (c >= '\0' && c < ' ') || c == '"' || c == '\\'; };
-  if (std::ranges::any_of(text, is_escaped)) {
-    out += nlohmann::json(text).dump();
-  } else {
-    out.append(1, '"').append(text).append(1, '"');
-  }
 }
 
 }  // namespace
@@ -268,7 +259,7 @@ void YamlReader::write_map(std::string& out, const YamlNode& node, const Place& 
     if (mentions_secret(key.text)) mistake(key, "a secret reference may not stand in a key");
     if (!members.empty()) out += ',';
     const auto at_key = out.size();
-    append_json_text(out, key.text);
+    append_json_string(out, key.text);
     out += ':';
     write(out, value, {&at, &key.text, 0}, text);
     members.push_back({key.text, at_key, out.size()});
@@ -293,7 +284,7 @@ YamlReader::Json YamlReader::scalar(const YamlNode& node) {
 
 void YamlReader::write_scalar(std::string& out, const YamlNode& node, const Place& at, const TextUse& text) {
   const bool refers = node.text.find("${") != std::string::npos;
-  if (is_text(node) && !refers) return append_json_text(out, node.text);
+  if (is_text(node) && !refers) return append_json_string(out, node.text);
   const auto value = scalar(node);
   out += value.is_string() && refers ? text(node, at.pointer()).dump() : value.dump();
 }
