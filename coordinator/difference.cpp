@@ -5,25 +5,12 @@
 #include <map>
 #include <utility>
 
+#include "coordinator/json_patch.h"
+
 namespace muster {
 namespace {
 
 using Json = nlohmann::json;
-
-/// `~` and `/` as RFC 6901 has them.
-std::string escaped(std::string_view part) {
-  std::string text;
-  for (const char c : part) {
-    if (c == '~') {
-      text += "~0";
-    } else if (c == '/') {
-      text += "~1";
-    } else {
-      text += c;
-    }
-  }
-  return text;
-}
 
 bool same_json_text(const Json& a, const Json& b) {
   if (!a.is_string() || !b.is_string()) return false;
@@ -42,7 +29,8 @@ class Comparison {
               bool create_only) {
     for (const auto& [name, wanted] : declared.items()) {
       const auto& rule = rules.of(name);
-      const auto pointer = at + "/" + escaped(name);
+      auto pointer = at;
+      append_token(pointer, name);
       if (rule.read_only || rule.write_only || unknown(pointer)) continue;
       const auto it = there.find(name);
       const bool fixed = create_only || rule.create_only;

@@ -120,16 +120,7 @@ class PatchWriter {
   /// Its length before is what path_ is to have again.
   std::size_t enter(std::string_view token) {
     const auto outer = path_.size();
-    path_ += '/';
-    for (const char c : token) {  // RFC 6901
-      if (c == '~') {
-        path_ += "~0";
-      } else if (c == '/') {
-        path_ += "~1";
-      } else {
-        path_ += c;
-      }
-    }
+    append_token(path_, token);
     return outer;
   }
 
@@ -159,6 +150,19 @@ JsonText any_patch(std::string_view from, std::string_view to) {
 }
 
 }  // namespace
+
+void append_token(std::string& pointer, std::string_view name) {
+  pointer += '/';
+  for (const char c : name) {
+    if (c == '~') {
+      pointer += "~0";
+    } else if (c == '/') {
+      pointer += "~1";
+    } else {
+      pointer += c;
+    }
+  }
+}
 
 JsonText patch_between(std::string_view from, std::string_view to) {
   constexpr std::size_t kLongPatch = 16 * 1024;  // up to here what has changed is worth more than the bytes

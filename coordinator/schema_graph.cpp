@@ -14,6 +14,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "coordinator/json_patch.h"
+
 namespace muster {
 namespace {
 
@@ -272,7 +274,7 @@ SchemaReference reference_of(const Json& root, const Json& ref) {
     const auto name = replaced(written, {{"~1", "/"}, {"~0", "~"}});
     made.meant = inside(*made.meant, name);
     if (made.meant == nullptr) return {};
-    made.pointer += '/' + replaced(name, {{"~", "~0"}, {"/", "~1"}});
+    append_token(made.pointer, name);
   }
   made.text += replaced(made.pointer, {{"%", "%25"}});
   return made;

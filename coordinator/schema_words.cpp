@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "coordinator/json_patch.h"
 #include "coordinator/suggestion.h"
 
 namespace muster {
@@ -93,8 +94,7 @@ std::string schema_pointer(const std::vector<std::string>& context) {
   for (const auto& part : context) {
     const auto name = name_in(part);
     if (!name) continue;
-    pointer += '/';
-    for (const char c : *name) pointer += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+    append_token(pointer, *name);
   }
   return pointer;
 }
