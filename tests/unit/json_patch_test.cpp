@@ -10,7 +10,7 @@ using nlohmann::json;
 
 namespace {
 
-/// What a JSON Patch is that is right beyond doubt.
+/// As the library finds it, which takes numbers of the same bits for equal: -1 is 18446744073709551615 there.
 json expected(const std::string& from, const std::string& to) {
   return json::diff(json::parse(from), json::parse(to));
 }
