@@ -178,10 +178,9 @@ Result<JsonText> Api::plan(ApiRequest& request, Effects&) {
     const auto& step = draft.plan.steps[next];
     const bool unchanged = step.action == StepAction::kUnchanged;
     if (unchanged && changes_only && step.reason.empty()) continue;
-    auto object = shown(step);
-    if (!unchanged) object["patch"] = patch_of(step);
-    if (!unchanged) object["hash"] = Commands::basis(step).hash;
-    const auto text = object.dump();
+    auto object = unchanged ? shown(step, step.patch) : shown(step, patch_of(step).dump());
+    if (!unchanged) object.text("hash", Commands::basis(step).hash);
+    const auto text = object.take();
     if (!steps.empty() && others + steps.size() + text.size() > request.room()) break;
     steps += (steps.empty() ? "" : ",") + text;
   }
@@ -311,7 +310,7 @@ Result<JsonText> Api::command(ApiRequest& request, Effects&) {
                                        : "pending"},
                       {"code", begun && !it->second.code.empty() ? Json(it->second.code) : Json()},
                       {"message", begun && !it->second.message.empty() ? Json(it->second.message) : Json()}};
-    const auto ended = result.dump(), planned = shown(step).dump();
+    const auto ended = result.dump(), planned = shown(step, step.patch).take();
     const auto bytes = steps.size() + results.size() + ended.size() + planned.size();
     if (!steps.empty() && bytes > request.room()) break;
     results += (results.empty() ? "" : ",") + ended;

@@ -1,6 +1,5 @@
 #include "coordinator/command_plan.h"
 
-#include <array>
 #include <charconv>
 
 #include <nlohmann/json.hpp>
@@ -10,11 +9,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array kActions{StepAction::kCreate, StepAction::kUpdate, StepAction::kReplace,
-                              StepAction::kDelete, StepAction::kAdopt,  StepAction::kUnchanged};
-
 std::optional<StepAction> action_named(const std::string& name) {
-  for (const auto action : kActions) {
+  for (const auto action : kStepActions) {
     if (step_action_name(action) == name) return action;
   }
   return std::nullopt;
@@ -52,17 +48,22 @@ CommandPlan CommandPlan::of(const Plan& plan,
 }
 
 JsonText CommandPlan::json() const {
-  Json all{{"summary", shown(summary)}, {"steps", Json::array()}, {"drop_targets", drop_targets}};
+  std::string all;
   for (const auto& step : steps) {
-    auto object = shown(step);
-    object["row"] = step.row;
-    object["content"] = hex(step.content);
-    if (!step.claim.empty()) object["claim"] = step.claim;
-    if (step.resource) object["resource"] = to_json(*step.resource);
-    all["steps"].push_back(std::move(object));
+    auto object = shown(step, step.patch);
+    object.number("row", step.row).text("content", hex(step.content));
+    if (!step.claim.empty()) object.text("claim", step.claim);
+    if (step.resource) object.raw("resource", declared_text(*step.resource));
+    all.append(all.empty() ? "" : ",").append(object.take());
   }
-  for (const auto& other : behind) all["behind"].push_back({{"command", other.command.value}, {"steps", other.steps}});
-  return all.dump();
+  JsonObject plan;
+  plan.raw("summary", shown(summary).dump())
+      .raw("steps", "[" + all + "]")
+      .raw("drop_targets", Json(drop_targets).dump());
+  auto others = Json::array();
+  for (const auto& other : behind) others.push_back({{"command", other.command.value}, {"steps", other.steps}});
+  if (!others.empty()) plan.raw("behind", others.dump());
+  return plan.take();
 }
 
 void CommandPlan::rename_target(const std::string& was, const std::string& is) {
@@ -91,7 +92,7 @@ Result<CommandPlan> CommandPlan::parse(const JsonText& text) {
   try {
     const auto json = Json::parse(text);
     CommandPlan plan;
-    for (const auto action : kActions) {
+    for (const auto action : kStepActions) {
       const auto count = json.at("summary").value(std::string(step_action_name(action)), std::size_t{0});
       if (count > 0) plan.summary[action] = count;
     }
@@ -133,22 +134,24 @@ Result<CommandPlan> CommandPlan::parse(const JsonText& text) {
   }
 }
 
-Json shown(const PlanStep& step) {
-  const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
-  return {{"action", step_action_name(step.action)},
-          {"stack", step.stack},
-          {"name", step.name},
-          {"target", step.target},
-          {"type", step.type},
-          {"native_id", text(step.native_id)},
-          {"patch", Json::parse(step.patch)},
-          {"reason", text(step.reason)},
-          {"after", step.after}};
+JsonObject shown(const PlanStep& step, std::string_view patch) {
+  JsonObject object;
+  const auto text_or_null = [&](std::string_view key, std::string_view value) {
+    value.empty() ? object.raw(key, "null") : object.text(key, value);
+  };
+  object.text("action", step_action_name(step.action))
+      .raw("after", step.after.empty() ? "[]" : Json(step.after).dump())
+      .text("name", step.name);
+  text_or_null("native_id", step.native_id);
+  object.raw("patch", patch);
+  text_or_null("reason", step.reason);
+  object.text("stack", step.stack).text("target", step.target).text("type", step.type);
+  return object;
 }
 
 Json shown(const std::map<StepAction, std::size_t>& summary) {
   Json counts;
-  for (const auto action : kActions) {
+  for (const auto action : kStepActions) {
     const auto it = summary.find(action);
     counts[std::string(step_action_name(action))] = it == summary.end() ? 0 : it->second;
   }

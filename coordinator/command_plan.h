@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "coordinator/event_log.h"
 #include "coordinator/plan.h"
 
 namespace muster {
@@ -43,7 +44,8 @@ struct CommandPlan {
 };
 
 /// As users see them: design section 8.
-nlohmann::json shown(const PlanStep& step);
+/// `patch`   RFC 6902, as it may be shown; more members may follow
+JsonObject shown(const PlanStep& step, std::string_view patch);
 nlohmann::json shown(const std::map<StepAction, std::size_t>& summary);
 
 }  // namespace muster

@@ -163,40 +163,48 @@ std::string_view on_drift_name(OnDrift value) {
 
 namespace {
 
-JsonText text_of(const DeclaredResource& r, const std::string& properties) {
+enum class PropertiesAs : std::uint8_t { kObject, kString };  // that holds the object
+
+JsonText text_of(const DeclaredResource& r, PropertiesAs form) {
   std::string all;  // keys in their order: the same resource is the same text
-  const auto add = [&](const char* key, const std::string& value) {
-    all.append(all.empty() ? "{\"" : ",\"").append(key).append("\":").append(value);
+  all.reserve(r.properties.size() * (form == PropertiesAs::kString ? 2 : 1) + 256);
+  const auto key = [&](const char* name) { all.append(all.empty() ? "{\"" : ",\"").append(name).append("\":"); };
+  const auto raw = [&](const char* name, std::string_view json) {
+    key(name);
+    all += json;
   };
-  const auto text = [&](const char* key, std::string_view value) {
-    if (!value.empty()) add(key, Json(value).dump());
+  const auto text = [&](const char* name, std::string_view value) {
+    if (value.empty()) return;
+    key(name);
+    append_json_string(all, value);
   };
-  if (!r.after.empty()) add("after", Json(r.after).dump());
+  if (!r.after.empty()) raw("after", Json(r.after).dump());
   if (!r.holes.empty()) {
     auto holes = Json::array();
     for (const auto& hole : r.holes) holes.push_back(to_json(hole));
-    add("holes", holes.dump());
+    raw("holes", holes.dump());
   }
   text("name", r.name);
   text("native_id", r.native_id);
   if (r.on_drift != OnDrift::kAlert) text("on_drift", on_drift_name(r.on_drift));
   text("parent", r.parent);
-  add("properties", properties);
-  if (r.protect) add("protect", "true");
+  form == PropertiesAs::kString ? text("properties", r.properties) : raw("properties", r.properties);
+  if (r.protect) raw("protect", "true");
   if (r.replace != ReplaceOrder::kAsType) text("replace", kReplace[static_cast<std::size_t>(r.replace)]);
   text("target", r.target);
   text("type", r.type);
-  return all + "}";
+  all += '}';
+  return all;
 }
 
 }  // namespace
 
 JsonText declared_text(const DeclaredResource& r) {
-  return text_of(r, r.properties);
+  return text_of(r, PropertiesAs::kObject);
 }
 
 JsonText declared_request(const DeclaredResource& r) {
-  return text_of(r, Json(r.properties).dump());
+  return text_of(r, PropertiesAs::kString);
 }
 
 Json to_json(const DeclaredResource& r) {

@@ -1,6 +1,7 @@
 #include "coordinator/plan.h"
 
 #include <algorithm>
+#include <array>
 
 namespace muster {
 
@@ -10,9 +11,13 @@ std::string_view step_action_name(StepAction action) {
 }
 
 std::map<StepAction, std::size_t> Plan::summary() const {
-  std::map<StepAction, std::size_t> counts;
-  for (const auto& step : steps) ++counts[step.action];
-  return counts;
+  std::array<std::size_t, kStepActions.size()> counts{};
+  for (const auto& step : steps) ++counts[static_cast<std::size_t>(step.action)];
+  std::map<StepAction, std::size_t> those_there_are;
+  for (const auto action : kStepActions) {
+    if (const auto count = counts[static_cast<std::size_t>(action)]; count > 0) those_there_are[action] = count;
+  }
+  return those_there_are;
 }
 
 bool Plan::empty() const {
@@ -30,6 +35,7 @@ void Plan::append(Plan other) {
 }
 
 std::set<std::string> Plan::restrict_to(const std::set<std::string>& names, const std::set<std::string>& excluded) {
+  if (names.empty() && excluded.empty()) return {};
   std::vector<bool> kept(steps.size(), names.empty());
   for (std::size_t i = 0; i < steps.size(); ++i) kept[i] = kept[i] || names.contains(steps[i].name);
   for (bool more = !names.empty(); more;) {

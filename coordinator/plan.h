@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +18,8 @@
 namespace muster {
 
 enum class StepAction : std::uint8_t { kCreate, kUpdate, kReplace, kDelete, kAdopt, kUnchanged };
+inline constexpr std::array kStepActions{StepAction::kCreate, StepAction::kUpdate, StepAction::kReplace,
+                                         StepAction::kDelete, StepAction::kAdopt,  StepAction::kUnchanged};
 std::string_view step_action_name(StepAction action);
 
 /// One thing to be done for one resource.

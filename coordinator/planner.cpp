@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "coordinator/difference.h"
 #include "coordinator/plan.h"
 #include "coordinator/references.h"
+#include "coordinator/stack_rows.h"
 #include "coordinator/suggestion.h"
 #include "coordinator/type_rules.h"
 #include "schema/subjects.h"
@@ -24,13 +26,15 @@ using Json = nlohmann::json;
 class Planner {
  public:
   Planner(const Declaration& declaration, ApplyMode mode, PlanningView& view, PlanClaims& claims)
-      : declaration_(declaration), mode_(mode), view_(view), adoption_(view, declaration.stack, claims) {}
+      : declaration_(declaration),
+        mode_(mode),
+        view_(view),
+        stack_(view.of_stack(declaration.stack)),
+        adoption_(view, declaration.stack, claims) {}
 
   PlanResult run() {
-    for (auto& known : view_.of_stack(declaration_.stack)) {
-      auto name = known.name;
-      stack_.emplace(std::move(name), std::move(known));
-    }
+    nodes_.reserve(declaration_.resources.size());
+    by_name_.reserve(declaration_.resources.size());
     const bool planned = mode_ == ApplyMode::kDestroy || plan_declared();
     const bool deletes = mode_ == ApplyMode::kReconcile || mode_ == ApplyMode::kDestroy;
     if (deletes && planned) plan_leaving();
@@ -217,12 +221,10 @@ class Planner {
   /// made since: the newest that is there counts, and the others leave.
   const PlanningView::Known* own(const DeclaredResource& resource) const {
     const PlanningView::Known* best = nullptr;
-    const auto [first, last] = stack_.equal_range(resource.name);
-    for (auto it = first; it != last; ++it) {
-      const auto& known = it->second;
-      if (known.type != resource.type || known.target != resource.target) continue;
-      if (best == nullptr || best->state == ResourceState::kMissing || known.state != ResourceState::kMissing) {
-        best = &known;
+    for (const auto* known : stack_.named(resource.name)) {
+      if (known->type != resource.type || known->target != resource.target) continue;
+      if (best == nullptr || best->state == ResourceState::kMissing || known->state != ResourceState::kMissing) {
+        best = known;
       }
     }
     return best;
@@ -502,8 +504,8 @@ class Planner {
       const bool takes = around.resource->type == rules.type->parent && around.resource->target == resource.target;
       if (!takes && mode_ != ApplyMode::kReconcile) continue;  // where it lies stays, and this is no other place for it
       for (const auto& name : {need, need + std::string(kReplaced)}) {
-        const auto [first, last] = stack_.equal_range(name);
-        const bool goes = std::any_of(first, last, [&](const auto& each) { return each.second.row == known.parent; });
+        const auto is_around = [&](const auto* row) { return row->row == known.parent; };
+        const bool goes = std::ranges::any_of(stack_.named(name), is_around);
         if (goes && (place == nullptr || place->row != known.parent)) return "lies in another " + need + ", which goes";
       }
     }
@@ -559,10 +561,7 @@ class Planner {
   }
 
   void plan_leaving() {
-    std::vector<const PlanningView::Known*> leaving;
-    for (const auto& [name, known] : stack_) {
-      if (!taken_.contains(known.row)) leaving.push_back(&known);
-    }
+    const auto leaving = stack_.all([&](const auto& known) { return !taken_.contains(known.row); });
     plan_deletions(leaving, mode_ == ApplyMode::kDestroy ? "the stack is destroyed" : "it is not declared any more",
                    result_);
     for (auto& step : result_.plan.steps) {
@@ -578,10 +577,10 @@ class Planner {
   PlanResult result_;
   std::vector<Node> nodes_;
   std::unordered_map<std::string, std::size_t> by_name_;
-  std::multimap<std::string, PlanningView::Known> stack_;  // managed rows of the stack, by name
-  std::unordered_map<RowId, std::size_t> taken_along_;     // by row: the step that makes anew what it lies in
-  std::vector<std::size_t> moving_;                        // indices of what is replaced by what has another identity
-  std::set<RowId> taken_;                                  // rows of declared resources, also under a new name
+  const StackRows stack_;
+  std::unordered_map<RowId, std::size_t> taken_along_;  // by row: the step that makes anew what it lies in
+  std::vector<std::size_t> moving_;                     // indices of what is replaced by what has another identity
+  std::unordered_set<RowId> taken_;                     // rows of declared resources, also under a new name
   std::map<std::string, std::optional<TypeRules>> types_;
   Adoption adoption_;
 };
