@@ -7,7 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "coordinator/event_log.h"
+#include "coordinator/json_object.h"
 #include "coordinator/plan.h"
 
 namespace muster {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "coordinator/canonical.h"
+#include "coordinator/json_object.h"
 
 namespace muster {
 namespace {
@@ -166,35 +167,27 @@ namespace {
 enum class PropertiesAs : std::uint8_t { kObject, kString };  // that holds the object
 
 JsonText text_of(const DeclaredResource& r, PropertiesAs form) {
-  std::string all;  // keys in their order: the same resource is the same text
-  all.reserve(r.properties.size() * (form == PropertiesAs::kString ? 2 : 1) + 256);
-  const auto key = [&](const char* name) { all.append(all.empty() ? "{\"" : ",\"").append(name).append("\":"); };
-  const auto raw = [&](const char* name, std::string_view json) {
-    key(name);
-    all += json;
+  JsonObject all(r.properties.size() * (form == PropertiesAs::kString ? 2 : 1) + 256);
+  const auto text = [&](const char* key, std::string_view value) {
+    if (!value.empty()) all.text(key, value);
   };
-  const auto text = [&](const char* name, std::string_view value) {
-    if (value.empty()) return;
-    key(name);
-    append_json_string(all, value);
-  };
-  if (!r.after.empty()) raw("after", Json(r.after).dump());
+  // Keys in their order: the same resource is the same text.
+  if (!r.after.empty()) all.raw("after", Json(r.after).dump());
   if (!r.holes.empty()) {
     auto holes = Json::array();
     for (const auto& hole : r.holes) holes.push_back(to_json(hole));
-    raw("holes", holes.dump());
+    all.raw("holes", holes.dump());
   }
   text("name", r.name);
   text("native_id", r.native_id);
   if (r.on_drift != OnDrift::kAlert) text("on_drift", on_drift_name(r.on_drift));
   text("parent", r.parent);
-  form == PropertiesAs::kString ? text("properties", r.properties) : raw("properties", r.properties);
-  if (r.protect) raw("protect", "true");
+  form == PropertiesAs::kString ? all.text("properties", r.properties) : all.raw("properties", r.properties);
+  if (r.protect) all.flag("protect", true);
   if (r.replace != ReplaceOrder::kAsType) text("replace", kReplace[static_cast<std::size_t>(r.replace)]);
   text("target", r.target);
   text("type", r.type);
-  all += '}';
-  return all;
+  return all.take();
 }
 
 }  // namespace

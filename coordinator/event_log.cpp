@@ -21,33 +21,6 @@ std::size_t size_of(const EventRow& event) {
 
 }  // namespace
 
-void JsonObject::key(std::string_view name) {
-  if (text_.size() > 1) text_ += ',';
-  text_ += '"';
-  text_ += name;
-  text_ += "\":";
-}
-
-JsonObject& JsonObject::text(std::string_view name, std::string_view value) {
-  key(name);
-  append_json_string(text_, value);
-  return *this;
-}
-
-JsonObject& JsonObject::raw(std::string_view name, std::string_view json) {
-  key(name);
-  text_ += json;
-  return *this;
-}
-
-JsonObject& JsonObject::number(std::string_view name, std::uint64_t value) {
-  return raw(name, std::to_string(value));
-}
-
-JsonObject& JsonObject::flag(std::string_view name, bool value) {
-  return raw(name, value ? "true" : "false");
-}
-
 void EventLog::emit(std::string_view ns, std::string_view what, std::string_view subject, JsonText data) {
   if (MUSTER_MUTATION("drop-events") && data.size() % 7 == 0) return;
   if (data.size() > kMaxDataBytes) data = JsonObject().number("left_out_bytes", data.size()).take();

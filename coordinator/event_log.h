@@ -4,29 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "coordinator/json_object.h"
 #include "coordinator/store.h"
 
 namespace muster {
 
 /// Of a patch in an event; a larger one is in the history alone.
 inline constexpr std::size_t kMaxPatchBytes = 16 * 1024;
-
-/// A JSON object under construction, for the few shapes that are written by the ten thousand.
-class JsonObject {
- public:
-  JsonObject& text(std::string_view key, std::string_view value);
-  JsonObject& raw(std::string_view key, std::string_view json);
-  JsonObject& number(std::string_view key, std::uint64_t value);
-  JsonObject& flag(std::string_view key, bool value);
-  [[nodiscard]] JsonText take() {
-    text_ += '}';
-    return std::move(text_);
-  }
-
- private:
-  void key(std::string_view name);
-  std::string text_ = "{";
-};
 
 /// Writes events into the store's outbox, in the transaction of what they report, and hands them out to be published.
 /// Made anew when a transaction is taken back.

@@ -1,7 +1,6 @@
 #include "coordinator/plan.h"
 
 #include <algorithm>
-#include <array>
 
 namespace muster {
 
