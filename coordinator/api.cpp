@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -51,6 +52,7 @@ JsonText part_of_report(const JsonText& text, std::size_t from, std::size_t room
 constexpr std::size_t kRowsAtOnce = 16;  // of the store: reports have megabytes, and an answer has room for few of them
 constexpr RowId kMostSeen = 400'000;     // of an answer: the search for what is rare goes on with the next one
 constexpr Millis kShownFor{60'000};      // between two parts of an answer
+constexpr Millis kAheadFor{1'000};       // that a page waits for who asks for it, before another list may have one
 constexpr std::size_t kMaxHistoryPatch = kMaxPropertiesBytes + 64;  // what is stored now is no longer
 
 JsonText history_line(const HistoryEntry& entry) {
@@ -123,7 +125,7 @@ JsonText Api::answer(std::string_view verb, std::string_view body, Effects& effe
 }
 
 JsonText resource_line(const ResourceView& r) {
-  JsonObject line;
+  JsonObject line(r.properties.size() + 512);
   line.text("id", r.id.value).text("target", r.target).text("type", r.type).text("native_id", r.native_id);
   if (r.uid.empty()) {
     line.raw("uid", "null");
@@ -177,16 +179,42 @@ Result<ResourceQuery> resource_query(ApiRequest& request, Store& store) {
 }
 
 Result<JsonText> Api::resources(ApiRequest& request, Effects&) {
-  const auto query = resource_query(request, p_.store);
+  auto query = resource_query(request, p_.store);
   if (!query) return query.error();
-  ItemList items(request);
-  const auto next = must(p_.store.query(*query, [&](const ResourceView& resource) {
+  ResourcePage page{.query = std::move(*query), .room = request.room()};
+  const auto state = p_.store.state();
+  if (ahead_ && (!ahead_->read || ahead_->state != state || p_.clock.now() - ahead_->at > kAheadFor)) ahead_.reset();
+  if (ahead_ && ahead_->query == page.query && ahead_->room == page.room) {
+    page = std::move(*ahead_);
+    ahead_.reset();
+  } else {
+    read(page);
+  }
+  // Not where the next page would be made twice: while another list has one waiting, or the store is written to.
+  const bool rests = std::exchange(listed_state_, state) == state;
+  if (rests && !ahead_ && page.query.after > 0 && page.next > 0) {
+    ahead_.emplace(ResourcePage{.query = std::move(page.query), .room = page.room});
+    ahead_->query.after = page.next;
+  }
+  return std::move(page.answer);
+}
+
+void Api::read(ResourcePage& page) {
+  ItemList items(page.room);
+  page.state = p_.store.state();
+  page.at = p_.clock.now();
+  page.next = must(p_.store.query(page.query, [&](const ResourceView& resource) {
     const auto line = resource_line(resource);
     if (!items.has_room(line)) return false;
     items.add(line);
     return true;
   }));
-  return items.take(next > 0 ? std::to_string(next) : "");
+  page.answer = items.take(page.next > 0 ? std::to_string(page.next) : "");
+  page.read = true;
+}
+
+void Api::read_ahead() {
+  if (may_read_ahead()) read(*ahead_);
 }
 
 Result<JsonText> Api::resource(ApiRequest& request, Effects&) {
@@ -229,7 +257,7 @@ Result<JsonText> Api::resource(ApiRequest& request, Effects&) {
   if (!request.flag("history").value_or(false)) return line;
   std::uint64_t last = 0;
   if (const auto cursor = request.text("cursor"); !cursor.empty() && !parse_cursor(cursor, last)) return not_a_cursor();
-  ItemList history(request, line.size());
+  ItemList history(request.room(), line.size());
   bool more = false;
   for (const auto& entry : must(p_.store.history(found->row))) {
     if (entry.version <= last) continue;
@@ -308,7 +336,7 @@ Result<JsonText> Api::runs(ApiRequest& request, Effects&) {
   const auto limit = request.number("limit", 50, 1, 1000);
   RunId before(request.text("cursor"));
   if (request.fault()) return *request.fault();
-  ItemList items(request);
+  ItemList items(request.room());
   std::size_t taken = 0;
   for (bool more = true; more && taken < limit;) {
     const auto rows = must(p_.store.runs(before, std::min(limit - taken, kRowsAtOnce)));
@@ -351,7 +379,7 @@ Result<JsonText> Api::events(ApiRequest& request, Effects&) {
       return Error{Errc::kInvalidRequest, "since is a sequence or an RFC 3339 time, not '" + from + "'", {}, 0};
     after = must(p_.store.sequence_at(*time));
   }
-  ItemList items(request);
+  ItemList items(request.room());
   std::size_t taken = 0;
   for (bool more = true; more && taken < limit;) {
     const auto events = must(p_.store.events(after, std::min(limit - taken, kRowsAtOnce)));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -52,6 +53,11 @@ class Api {
 
   /// The answer to one request; never fails: errors are answers `{"error":{"code","message","where"}}`.
   JsonText answer(std::string_view verb, std::string_view body, Effects& effects);
+
+  /// Whoever goes through a long list asks for its next page when the one before has made its way: that is the time to
+  /// make it. Holds one page; one of a store that is written to meanwhile is made anew.
+  [[nodiscard]] bool may_read_ahead() const { return ahead_ && !ahead_->read; }
+  void read_ahead();
 
  private:
   using Handler = Result<JsonText> (Api::*)(ApiRequest&, Effects&);
@@ -106,8 +112,22 @@ class Api {
     TimePoint asked_for;  // the last time
   };
 
+  /// A page of resources, before it is read or with its answer.
+  struct ResourcePage {
+    ResourceQuery query;
+    std::size_t room;  // bytes of items
+    bool read = false;
+    std::uint64_t state{};  // of the store, then
+    TimePoint at{};
+    RowId next{};
+    JsonText answer{};
+  };
+  void read(ResourcePage& page);
+
   Parts p_;
   std::optional<Shown> shown_;
+  std::optional<ResourcePage> ahead_;
+  std::uint64_t listed_state_ = 0;  // of the store, with the page of resources before
 };
 
 inline constexpr std::size_t kMaxAnswerBytes = 700 * 1024;  // of items; the rest of a megabyte is for one large item

@@ -23,7 +23,7 @@ Result<JsonText> list_answer(ApiRequest& request, const nlohmann::json& items, c
   }
   std::ranges::stable_sort(
       sorted, {}, [](const auto& entry) -> const auto& { return entry.first; });
-  ItemList list(request);
+  ItemList list(request.room());
   std::string last;
   for (const auto& [name, item] : sorted) {
     const auto text = item->dump();

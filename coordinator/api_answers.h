@@ -3,12 +3,14 @@
 #include <charconv>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "coordinator/api.h"
 #include "coordinator/api_request.h"
+#include "coordinator/canonical.h"
 #include "coordinator/event_log.h"
 
 namespace muster {
@@ -16,32 +18,36 @@ namespace muster {
 /// A list under construction: takes items until the answer is large enough, and at least one.
 class ItemList {
  public:
-  /// `others`   bytes that the answer has beside the items
-  explicit ItemList(const ApiRequest& request, std::size_t others = 0) : room_(request.room()), others_(others) {}
+  /// `room`     bytes of items, and of what else the answer has
+  /// `others`   bytes that it has beside the items
+  explicit ItemList(std::size_t room, std::size_t others = 0) : room_(room), others_(others) {}
   [[nodiscard]] bool has_room(std::string_view item) const {
-    return text_.size() == 1 || others_ + text_.size() + item.size() < room_;
+    return empty() || others_ + text_.size() + item.size() < room_;
   }
   void add(std::string_view item) {
-    if (text_.size() > 1) text_ += ',';
+    if (!empty()) text_ += ',';
     text_ += item;
   }
-  [[nodiscard]] JsonText items() const { return text_ + ']'; }
+  [[nodiscard]] JsonText items() const { return text_.substr(kOpening.size() - 1) + ']'; }
   /// `next`   cursor, empty: that was all
   [[nodiscard]] JsonText take(std::string_view next) {
-    JsonObject answer;
-    answer.raw("items", items());
+    text_ += R"(],"next":)";
     if (next.empty()) {
-      answer.raw("next", "null");
+      text_ += "null";
     } else {
-      answer.text("next", next);
+      append_json_string(text_, next);
     }
-    return answer.take();
+    text_ += '}';
+    return std::move(text_);
   }
 
  private:
+  static constexpr std::string_view kOpening = R"({"items":[)";
+  [[nodiscard]] bool empty() const { return text_.size() == kOpening.size(); }
+
   std::size_t room_;
   std::size_t others_;
-  std::string text_ = "[";
+  std::string text_{kOpening};  // the whole answer so far: a megabyte is not copied for what stands around the items
 };
 
 /// Where an answer goes on, from a cursor that an answer before gave.

@@ -256,7 +256,7 @@ Result<JsonText> Api::commands(ApiRequest& request, Effects&) {
   const auto limit = request.number("limit", 100, 1, 1000);
   const auto before = request.text("cursor");
   if (request.fault()) return *request.fault();
-  ItemList items(request);
+  ItemList items(request.room());
   const auto rows = must(p_.store.commands(CommandId(before), limit));
   auto row = rows.begin();
   for (; row != rows.end(); ++row) {

@@ -243,6 +243,10 @@ void Coordinator::turn() {
     decide(now, lateness(drained, now));
     commit_and_publish(now);
     asked_.clear();
+    if (drained && core_->api.may_read_ahead()) {
+      bus_.send();
+      core_->api.read_ahead();
+    }
     if (now >= service_.next_due()) {
       requests_.data = {{"pools", to_json(core_->dispatcher.loads(now))}};
       service_.tick(bus_, requests_, now);
@@ -536,14 +540,12 @@ void Coordinator::on_heartbeat(const Message& message, TimePoint now) {
 void Coordinator::on_api(const Message& message, TimePoint) {
   if (message.reply.empty()) return;
   asked_.emplace_back(message.reply);
-  const auto verb = message.subject.substr(subjects_.api("").size());
   const auto begun = clock_.now();
   status_.bus = bus_.status();
-  auto answer = core_->api.answer(verb, message.data, effects_);
+  auto answer = core_->api.answer(message.subject.substr(subjects_.api("").size()), message.data, effects_);
   requests_.processing += clock_.now() - begun;
   ++requests_.requests;
-  const auto limit = bus_.link().max_payload;
-  if (answer.size() > limit) {
+  if (answer.size() > bus_.link().max_payload) {
     answer =
         error_answer("TOO_LARGE", "the answer is larger than the bus takes: raise max_payload of nats-server", "api");
   }

@@ -154,6 +154,7 @@ struct ResourceQuery {
   RowId after = 0;                     // cursor: rows above
   std::size_t limit = 1000;
   RowId most_seen = std::numeric_limits<RowId>::max();  // rows that are looked at, whether they are wanted or not
+  bool operator==(const ResourceQuery&) const = default;
 };
 
 struct EventRow {

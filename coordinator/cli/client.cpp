@@ -1,7 +1,5 @@
 #include "coordinator/cli/client.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -30,16 +28,6 @@ constexpr std::array<std::string_view, 6> kLasting{"apply",  "cancel",         "
 constexpr std::array<std::string_view, 6> kChanging{"apply",    "cancel", "declare",
                                                     "discover", "forget", "plan"};  // verbs that are asked once
 
-/// Answers of up to a megabyte come one after another. Their memory stays with the process: given back and asked for
-/// anew, as the library does with large pieces, it would cost more than reading them.
-void keep_memory() {
-#ifdef __GLIBC__
-  constexpr int kSeveralAnswers = 8 << 20;
-  mallopt(M_MMAP_THRESHOLD, kSeveralAnswers);
-  mallopt(M_TRIM_THRESHOLD, kSeveralAnswers);
-#endif
-}
-
 std::string remedy() {
   return "start a fleet with `muster up`, or say where it is with --nats URL or --data-dir DIR";
 }
@@ -57,18 +45,33 @@ std::string text_of(Json request) {
   return request.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// The error that an answer to `verb` carries; none when it is a good one.
-std::optional<Error> api_error(std::string_view answer, std::string_view verb) {
+/// `data` with the room behind it that reading it as JSON, where it is, takes.
+std::string readable(std::string_view data) {
+  std::string text;
+  text.reserve(data.size() + simdjson::SIMDJSON_PADDING);
+  text += data;
+  return text;
+}
+
+/// The error that an answer to `verb` carries, as its first member; none when it is a good one.
+/// `answer`   readable()
+std::optional<Error> api_error(const std::string& answer, std::string_view verb) {
   simdjson::ondemand::parser parser;
-  const simdjson::padded_string padded(answer);
   simdjson::ondemand::document document;
   simdjson::ondemand::object object;
-  if (parser.iterate(padded).get(document) != simdjson::SUCCESS ||
+  if (parser.iterate(answer).get(document) != simdjson::SUCCESS ||
       document.get_object().get(object) != simdjson::SUCCESS) {
     return Error{Errc::kMalformed, "the answer is no JSON object"};
   }
-  std::string_view found;
-  if (simdjson::to_json_string(object["error"]).get(found) != simdjson::SUCCESS) return std::nullopt;
+  // Nothing is behind it, and a list of a megabyte is not gone through to find none.
+  auto member = object.begin();
+  simdjson::ondemand::field first;
+  std::string_view name, found;
+  if (member == object.end() || (*member).get(first) != simdjson::SUCCESS ||
+      first.unescaped_key().get(name) != simdjson::SUCCESS || name != "error" ||
+      simdjson::to_json_string(first.value()).get(found) != simdjson::SUCCESS) {
+    return std::nullopt;
+  }
   const Json body = Json::parse(found, nullptr, false);
   if (!body.is_object()) return Error{Errc::kMalformed, "the answer is an error that cannot be read"};
   Error error;  // whose parts may be of any kind: not only a coordinator may have answered
@@ -87,7 +90,6 @@ NatsClient::NatsClient(std::unique_ptr<NatsBus> bus, std::string url, std::strin
 
 Result<std::unique_ptr<NatsClient>> NatsClient::connect(NatsOptions options, const std::string& prefix, Millis timeout,
                                                         std::shared_ptr<spdlog::logger> log) {
-  keep_memory();
   const std::string url = redact_url(options.url);
   options.connect_timeout = timeout;
   auto bus = NatsBus::connect(std::move(options), std::move(log));
@@ -188,7 +190,7 @@ std::optional<Result<std::string>> NatsClient::take_messages(std::string_view ex
         answer = Error{Errc::kNoResponders,
                        "no coordinator with prefix " + prefix_ + " answers at " + url_ + "; " + remedy()};
       } else if (message.subject == expected && !acknowledging_stream(message.data)) {
-        answer = std::string(message.data);
+        answer = readable(message.data);
       }
     }
     messages.clear();
@@ -250,14 +252,14 @@ std::uint64_t LateClient::connections() const {
   return client_ ? client_->connections() : 0;
 }
 
-Result<Page> parse_page(const std::string& answer) {
+Result<Page> parse_page(std::string answer) {
   // The items are passed on as they came: parsing and writing them anew would cost ten times as much and could change
   // numbers that have no room in a double.
+  answer.reserve(answer.size() + simdjson::SIMDJSON_PADDING);  // that of a client is readable()
   simdjson::ondemand::parser parser;
-  const simdjson::padded_string padded(answer);
   Page page;
   try {
-    simdjson::ondemand::document document = parser.iterate(padded);
+    simdjson::ondemand::document document = parser.iterate(answer);
     for (auto item : document["items"].get_array()) {
       page.items.emplace_back(std::string_view(simdjson::to_json_string(item)));
     }
@@ -284,7 +286,7 @@ Result<void> each_item(Client& client, std::string_view verb, Json request,
   for (bool first = true;; first = false) {
     auto answer = client.ask(verb, request);
     if (!answer) return answer.error();
-    auto page = parse_page(*answer);
+    auto page = parse_page(std::move(*answer));
     if (!page) return page.error();
     request["cursor"] = page->next;
     // Who wants a few items only may have them all with the first page.

@@ -107,7 +107,7 @@ struct Page {
   std::string next;  // cursor, empty at the end
 };
 /// errors   kMalformed: not a list
-Result<Page> parse_page(const std::string& answer);
+Result<Page> parse_page(std::string answer);
 /// The cursor that an answer of any kind goes on with; empty at the end.
 std::string next_page(const std::string& answer);
 

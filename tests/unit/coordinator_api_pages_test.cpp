@@ -1,5 +1,6 @@
 // Answers that no message has room for come in pages, and nothing is left out or told twice.
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include <catch2/catch.hpp>
@@ -87,6 +88,57 @@ TEST_CASE_METHOD(PagesFixture, "pages are no larger than what the bus takes") {
   }
   CHECK(pages < 50);
   CHECK(items >= least);
+}
+
+TEST_CASE_METHOD(PagesFixture, "a page that was read ahead tells nothing that is no longer so") {
+  for (int i = 0; i < 30; ++i) system.add("NS::Box", {"box" + std::to_string(i), R"({"n":1})"});
+  start_discovered();
+  Json request{{"limit", 5}};
+  const auto page = [&] {
+    const auto answer = api("resources", request);
+    request["cursor"] = answer.at("next");
+    return answer.at("items");
+  };
+  for (int i = 0; i < 3; ++i) CHECK(page().front()["properties"]["n"] == 1);  // the fourth waits to be asked for
+  for (int i = 0; i < 30; ++i) system.thing("NS::Box", "box" + std::to_string(i)).properties = R"({"n":2})";
+  discover();
+  std::size_t left = 15;
+  for (int i = 3; i < 6; ++i) {
+    const auto items = page();
+    for (const auto& item : items) CHECK(item["properties"]["n"] == 2);
+    left -= items.size();
+  }
+  CHECK(left == 0);
+}
+
+TEST_CASE_METHOD(PagesFixture, "lists that are read at the same time have their own pages") {
+  for (int i = 0; i < 40; ++i) system.add(i % 2 == 0 ? "NS::Box" : "NS::Crate", {"thing" + std::to_string(i), "{}"});
+  manifest.types.push_back(manifest.types.front());
+  manifest.types.back().name = "NS::Crate";
+  start_discovered();
+  struct List {
+    Json request;
+    std::multiset<std::string> seen;
+  };
+  std::vector<List> lists{{{{"limit", 3}}, {}},
+                          {{{"limit", 3}, {"type", "NS::Box"}}, {}},
+                          {{{"limit", 3}, {"type", "NS::Crate"}}, {}},
+                          {{{"limit", 4}}, {}}};
+  for (int i = 0; i < 20; ++i) {
+    for (auto& list : lists) {
+      if (list.request.contains("cursor") && list.request["cursor"].is_null()) continue;
+      const auto answer = api("resources", list.request);
+      CHECK(answer.at("items").size() <= list.request["limit"]);
+      for (const auto& item : answer["items"]) list.seen.insert(item["native_id"]);
+      list.request["cursor"] = answer.at("next");
+    }
+  }
+  const std::array<std::size_t, 4> expected{40, 20, 20, 40};
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    CAPTURE(i);
+    CHECK(lists[i].seen.size() == expected[i]);
+    CHECK(std::set(lists[i].seen.begin(), lists[i].seen.end()).size() == expected[i]);
+  }
 }
 
 TEST_CASE_METHOD(PagesFixture, "the problems of a report that comes in parts stand in the first one") {
