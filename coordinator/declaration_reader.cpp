@@ -23,8 +23,16 @@ class DeclarationReader {
   void read(const DeclarationFile& file) {
     file_ = file.name;
     yaml_.set_file(file.name);
-    const auto tree = parse_yaml(file.text);
+    taker_ = nullptr;
+    drift_unsaid_.clear();
+    const auto mistakes = result_.mistakes.size(), uses = uses_.size();
+    const auto tree = parse_yaml(file.text, [this](const YamlNode& root, std::size_t index, const YamlNode& item) {
+      return take(root, index, item);
+    });
     if (const auto* error = std::get_if<YamlError>(&tree)) {
+      // What has been read of it may lack what stands behind the error.
+      result_.mistakes.resize(mistakes);
+      uses_.resize(uses);
       result_.mistakes.push_back({file.name, error->line, error->column, error->message});
     } else {
       document(std::get<YamlNode>(tree));
@@ -60,6 +68,33 @@ class DeclarationReader {
     std::size_t by = 0;  // index of the stack's resource that it stands in
   };
 
+  /// Reads a resource while its file is still being parsed, where the stack that it belongs to is known by then.
+  bool take(const YamlNode& root, std::size_t index, const YamlNode& item) {
+    constexpr std::string_view kResources = "resources";
+    if (index == 0) taker_ = root.keys.back().text == kResources ? stack_before(root) : nullptr;
+    if (taker_ == nullptr) return false;
+    const YamlReader::Step list(yaml_, ".resources"), step(yaml_, "[" + std::to_string(index) + "]");
+    resource(item, *taker_);
+    return true;
+  }
+
+  /// The stack that the keys before the last one name; none where they do not, or are not good.
+  Declaration* stack_before(const YamlNode& root) {
+    const YamlNode* name = nullptr;
+    for (std::size_t i = 0; i < root.items.size(); ++i) {
+      if (root.keys[i].text == root.keys.back().text || (root.keys[i].text == "stack" && name != nullptr))
+        return nullptr;
+      if (root.keys[i].text == "stack") name = &root.items[i];
+    }
+    const bool good = name != nullptr && name->kind == YamlNode::Kind::kScalar && valid_namespace(name->text);
+    return good ? &stack_named(name->text) : nullptr;
+  }
+
+  Declaration& stack_named(const std::string& name) {
+    const auto known = std::ranges::find(result_.stacks, name, &Declaration::stack);
+    return known == result_.stacks.end() ? result_.stacks.emplace_back(Declaration{name, {}}) : *known;
+  }
+
   void document(const YamlNode& root) {
     std::string stack;
     OnDrift on_drift = OnDrift::kAlert;
@@ -68,11 +103,11 @@ class DeclarationReader {
                         {"targets", yaml_.list([this](const YamlNode& node) { target(node); })},
                         {"on_drift", on_drift_handler(on_drift)},
                         {"resources", [&](const YamlNode& list) { resources = &list; }}});
-    auto known = std::ranges::find(result_.stacks, stack, &Declaration::stack);
-    if (known == result_.stacks.end()) known = result_.stacks.insert(known, {stack, {}});
+    auto& declared = stack_named(stack);
     if (resources == nullptr) return;
-    const YamlReader::Step step(yaml_, ".resources");  // read last: they take the stack's settings over
-    yaml_.list([&](const YamlNode& node) { resource(node, on_drift, *known); })(*resources);
+    const YamlReader::Step step(yaml_, ".resources");  // those that are left; read last, for `stack` may stand behind
+    yaml_.list([&](const YamlNode& node) { resource(node, declared); })(*resources);
+    for (const auto i : drift_unsaid_) declared.resources[i].on_drift = on_drift;
   }
 
   void target(const YamlNode& node) {
@@ -85,9 +120,9 @@ class DeclarationReader {
                       [&out](std::size_t i) { out = static_cast<OnDrift>(i); });
   }
 
-  void resource(const YamlNode& node, OnDrift on_drift, Declaration& stack) {
+  void resource(const YamlNode& node, Declaration& stack) {
     DeclaredResource r;
-    r.on_drift = on_drift;
+    bool says_drift = false;
     const auto name = [&](const YamlNode& one) {
       yaml_.text(r.name, valid_namespace, kNameWanted)(one);
       if (!r.name.empty() && !names_.insert({stack.stack, r.name}).second) {
@@ -118,8 +153,13 @@ class DeclarationReader {
                   {"native_id", yaml_.text(r.native_id)},
                   {"parent", used(r.parent)},
                   {"depends_on", after},
-                  {"on_drift", on_drift_handler(r.on_drift)},
+                  {"on_drift",
+                   [&](const YamlNode& word) {
+                     says_drift = true;
+                     on_drift_handler(r.on_drift)(word);
+                   }},
                   {"lifecycle", lifecycle}});
+    if (!says_drift) drift_unsaid_.push_back(stack.resources.size());
     if (places_ != nullptr) {
       places_->add(stack.stack, r.name, {}, {file_, node.line, node.column});
       for (std::size_t i = 0; i < node.keys.size(); ++i) {
@@ -173,6 +213,8 @@ class DeclarationReader {
   YamlReader yaml_;
   TargetReader targets_{yaml_};
   std::string file_;
+  Declaration* taker_ = nullptr;           // stack of the file, where its resources are read as they come
+  std::vector<std::size_t> drift_unsaid_;  // resources of the file that follow the stack's on_drift; index in the stack
   std::set<std::pair<std::string, std::string>> names_;  // stack and name
   std::vector<Use> uses_;
 };

@@ -5,15 +5,14 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <new>
 #include <optional>
 #include <tuple>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
-#include <yaml.h>
 #include <nlohmann/json.hpp>
 
+#include "coordinator/yaml_events.h"
 #include "schema/utf8.h"
 
 namespace muster {
@@ -63,34 +62,6 @@ class Places {
   std::size_t characters_ = 0, bytes_ = 0;  // of that line
 };
 
-/// The library's parser, and the event that it has come to.
-class Events {
- public:
-  explicit Events(std::string_view text) {
-    if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
-    yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
-  }
-  ~Events() {
-    yaml_event_delete(&event_);
-    yaml_parser_delete(&parser_);
-  }
-  Events(const Events&) = delete;
-  Events& operator=(const Events&) = delete;
-
-  /// false: a syntax error, see parser().
-  bool next() {
-    yaml_event_delete(&event_);
-    return yaml_parser_parse(&parser_, &event_) != 0;
-  }
-  [[nodiscard]] const yaml_event_t& event() const { return event_; }
-  [[nodiscard]] const yaml_parser_t& parser() const { return parser_; }
-
- private:
-  yaml_parser_t parser_{};
-  yaml_event_t event_{};
-};
-
 std::string text_of(const unsigned char* text) {
   return text == nullptr ? std::string() : reinterpret_cast<const char*>(text);
 }
@@ -99,7 +70,8 @@ std::string text_of(const unsigned char* text) {
 /// can stand for billions.
 class TreeBuilder {
  public:
-  explicit TreeBuilder(std::string_view text) : places_(text), events_(text), may_repeat_(kMaxRepeated + text.size()) {}
+  TreeBuilder(std::string_view text, const YamlItemUse& use)
+      : places_(text), events_(text), use_(use), may_repeat_(kMaxRepeated + text.size()) {}
 
   std::variant<YamlNode, YamlError> build() {
     for (;;) {
@@ -114,7 +86,8 @@ class TreeBuilder {
   struct Open {
     YamlNode node;
     std::string anchor;
-    std::size_t first;  // nodes before this one
+    std::size_t first;      // nodes before this one
+    std::size_t taken = 0;  // items that are not kept
   };
   struct Anchored {
     YamlNode node;
@@ -235,6 +208,7 @@ class TreeBuilder {
       root_ = std::move(child);
       return;
     }
+    if (taken(child)) return;
     YamlNode& parent = open_.back().node;
     const bool is_key = parent.kind == YamlNode::Kind::kMap && parent.keys.size() == parent.items.size();
     if (!is_key && child.kind == YamlNode::Kind::kNull && parent.kind == YamlNode::Kind::kMap &&
@@ -245,8 +219,22 @@ class TreeBuilder {
     (is_key ? parent.keys : parent.items).push_back(std::move(child));
   }
 
+  /// Whether it is an item that somebody takes at once.
+  bool taken(const YamlNode& child) {
+    if (!use_ || open_.size() != 2) return false;
+    const auto& root = open_.front();
+    auto& list = open_.back();
+    if (root.node.kind != YamlNode::Kind::kMap || list.node.kind != YamlNode::Kind::kSequence) return false;
+    if (root.node.keys.size() == root.node.items.size()) return false;  // the list is a key
+    if (!root.anchor.empty() || !list.anchor.empty()) return false;
+    if (!use_(root.node, list.node.items.size() + list.taken, child)) return false;
+    ++list.taken;
+    return true;
+  }
+
   Places places_;
-  Events events_;
+  YamlEvents events_;
+  const YamlItemUse& use_;
   std::optional<YamlError> error_;
   YamlNode root_;
   std::vector<Open> open_;
@@ -352,7 +340,7 @@ std::string_view without_pairs(std::string_view text, std::string& joined) {
 
 bool has_root_key(std::string_view text, std::initializer_list<std::string_view> wanted) {
   std::string joined;
-  Events events(without_pairs(without_mark(text), joined));
+  YamlEvents events(without_pairs(without_mark(text), joined));
   int depth = 0;
   bool is_key = false;  // what comes next in the outermost mapping
   while (events.next() && events.event().type != YAML_STREAM_END_EVENT) {
@@ -377,11 +365,11 @@ bool is_null_word(std::string_view text) {
   return text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
-std::variant<YamlNode, YamlError> parse_yaml(std::string_view text) {
+std::variant<YamlNode, YamlError> parse_yaml(std::string_view text, const YamlItemUse& use) {
   text = without_mark(text);
   if (auto error = check_bytes(text)) return *error;
   std::string joined;
-  return TreeBuilder(without_pairs(text, joined)).build();
+  return TreeBuilder(without_pairs(text, joined), use).build();
 }
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -36,8 +37,16 @@ bool is_null_word(std::string_view text);
 /// it may be no YAML at all.
 bool has_root_key(std::string_view text, std::initializer_list<std::string_view> wanted);
 
+/// Takes an item of a list while the text is still being read, so that it need not be kept: a long list takes ten
+/// times the memory of its text. The list is the value of the last key of `root`, which has what stands before it.
+/// `index`   of the item in its list
+/// returns   whether it was taken; otherwise it stays in the document
+using YamlItemUse = std::function<bool(const YamlNode& root, std::size_t index, const YamlNode& item)>;
+
 /// Parses one document of YAML or JSON; an empty text is a null node. Aliases become copies of what they name.
-/// errors   syntax, text that is not UTF-8, a second document, tags other than !!str, the limits above
-std::variant<YamlNode, YamlError> parse_yaml(std::string_view text);
+/// `use`     for the items of lists right below the outermost mapping, but for lists with an anchor
+/// errors   syntax, text that is not UTF-8, a second document, tags other than !!str, the limits above; what `use` has
+///          taken by then comes from no document
+std::variant<YamlNode, YamlError> parse_yaml(std::string_view text, const YamlItemUse& use = {});
 
 }  // namespace muster

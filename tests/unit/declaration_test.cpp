@@ -134,6 +134,84 @@ TEST_CASE("files of one stack are one declaration, and refer to each other") {
   CHECK(result.stacks[1].stack == "other");
 }
 
+TEST_CASE("keys of a declaration may stand in any order") {
+  const std::string stack = "stack: s\n", drift = "on_drift: revert\n",
+                    target = "targets: [{name: t, namespace: PG}]\n",
+                    resources =
+                        "resources:\n- {name: a, type: PG::Role, target: t}\n"
+                        "- {name: b, type: PG::Role, target: t, on_drift: observe, parent: a}\n";
+  const auto first = read(stack + drift + target + resources);
+  REQUIRE(texts(first).empty());
+  REQUIRE(first.stacks.size() == 1);
+  REQUIRE(first.stacks[0].resources.size() == 2);
+  CHECK(first.stacks[0].resources[0].on_drift == OnDrift::kRevert);
+  CHECK(first.stacks[0].resources[1].on_drift == OnDrift::kObserve);
+  for (const auto& text : {stack + resources + drift + target, resources + stack + target + drift,
+                           target + resources + drift + stack, drift + stack + resources + target}) {
+    INFO(text);
+    const auto other = read(text);
+    CHECK(texts(other).empty());
+    CHECK(other.stacks == first.stacks);
+    CHECK(other.targets.size() == 1);
+  }
+}
+
+TEST_CASE("what the settings of one file say is not of another file's resources") {
+  const auto file = [](const char* name, const char* drift) {
+    return std::string("stack: s\nresources: [{name: ") + name + ", type: PG::Role, target: t}]\n" + drift;
+  };
+  const auto result = read_declarations(
+      {{"1", file("a", "on_drift: revert\n")}, {"2", file("b", "")}, {"3", file("c", "on_drift: absorb\n")}}, {});
+  REQUIRE(texts(result).empty());
+  REQUIRE(result.stacks.size() == 1);
+  std::vector<OnDrift> drifts;
+  for (const auto& one : result.stacks[0].resources) drifts.push_back(one.on_drift);
+  CHECK(drifts == std::vector{OnDrift::kRevert, OnDrift::kAlert, OnDrift::kAbsorb});
+}
+
+TEST_CASE("anchors reach from one resource to the next, and lists may have them") {
+  const std::string role = "{name: a, type: PG::Role, target: t, properties: &p {login: true}}";
+  for (const auto& list :
+       {"resources: [" + role + ", {name: b, type: PG::Role, target: t, properties: *p}]\n",
+        "resources: &all [&one " + role + ", {name: b, type: PG::Role, target: t, properties: *p}]\n"}) {
+    INFO(list);
+    const auto result = read("stack: s\n" + list);
+    REQUIRE(texts(result).empty());
+    REQUIRE(result.stacks[0].resources.size() == 2);
+    CHECK(result.stacks[0].resources[1].properties == R"({"login":true})");
+  }
+  const auto twice = read("stack: s\nresources: [&one " + role + ", *one]\n");
+  CHECK(has(texts(twice), "shop.yaml:2:", "another resource of stack s has the name"));
+}
+
+TEST_CASE("a text that breaks off tells that, and no more of what stands before") {
+  const auto broken = texts(
+      read("stack: s\nresources:\n- {name: a, type: PG::Role, target: t, parent: later, nme: x}\n- {name: [later\n"));
+  REQUIRE(broken.size() == 1);
+  CHECK(broken[0].starts_with("shop.yaml:5:"));
+  const auto both = texts(read_declarations({{"broken", "stack: s\nresources:\n- {name: a, nme: x}\n- ]\n"},
+                                             {"good", "stack: s\nresources: [{name: b, nme: x}]\n"}},
+                                            {}));
+  CHECK(std::ranges::count_if(both, [](const auto& one) { return one.starts_with("broken:"); }) == 1);
+  CHECK(has(both, "good:2:", "nme"));
+}
+
+TEST_CASE("the places of mistakes are the same wherever the stack's name stands") {
+  const std::string list =
+      "resources:\n- {name: a, typ: PG::Role, target: t}\n- 5\n- {name: a, type: PG::Role, target: t, parent: gone}\n";
+  const auto before = texts(read(list + "stack: s\n"));
+  auto after = texts(read("# line\nstack: s\n" + list));
+  REQUIRE(before.size() == after.size());
+  REQUIRE(before.size() > 3);
+  CHECK(has(before, "shop.yaml:2:13: resources[0]", "typ"));
+  CHECK(has(after, "shop.yaml:4:13: resources[0]", "typ"));
+  CHECK(has(before, "shop.yaml:3:3: resources[1]", "mapping"));
+  CHECK(has(after, "shop.yaml:5:3: resources[1]", "mapping"));
+  const auto twice = texts(read("stack: s\nresources: [{name: a, type: PG::Role, target: t}]\nresources: []\n"));
+  REQUIRE(twice.size() == 1);
+  CHECK(has(twice, "shop.yaml:3:1: ", "twice"));
+}
+
 TEST_CASE("every mistake is told, with its place") {
   const auto result = read(R"(stack: shop
 resources:
