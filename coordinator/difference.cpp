@@ -123,6 +123,7 @@ class Comparison {
     };
     std::map<Json, const Json*> by_key;
     for (const auto& element : there) by_key[key(element)] = &element;
+    if (by_key.size() < there.size()) return paired(rule, there, wanted);  // it does not tell them apart
     return std::ranges::all_of(wanted, [&](const Json& element) {
       const auto node = by_key.extract(key(element));  // a key stands for one element only
       return !node.empty() && matches(rule, *node.mapped(), element);

@@ -29,6 +29,25 @@ TEST_CASE("only declared fields count") {
   CHECK(patch("{}", R"({})", R"({"a":null})").empty());
 }
 
+TEST_CASE("what stands there just as it is declared differs nowhere, whatever its type says") {
+  const auto* const document =
+      R"({"a":null,"b":[3,1,{"x":null,"y":[]}],"c":{"d":{"e":1.5,"f":null}},"g":"{\"h\":1}","i":[[2,1],[1,2]],"j":{}})";
+  const auto* const property = GENERATE(
+      R"({})", R"({"default":7})", R"({"readOnly":true})", R"({"x-muster-create-only":true})",
+      R"({"type":"array","uniqueItems":true})", R"({"type":"array","x-muster-unordered":true})",
+      R"({"type":"array","x-muster-unordered":true,"x-muster-key":"x"})",
+      R"({"type":"array","x-muster-unordered":true,"items":{"properties":{"x":{"readOnly":true},"y":{"default":[1]}}}})",
+      R"({"properties":{"d":{"x-muster-create-only":true,"properties":{"f":{"default":2}}}},"additionalProperties":false})",
+      R"({"type":"string","contentMediaType":"application/json"})");
+  CAPTURE(property);
+  auto properties = Json::object();
+  const auto whole = Json::parse(document);
+  for (const auto& [name, value] : whole.items()) properties[name] = Json::parse(property);
+  const auto found = compare(rules(properties.dump().c_str()), whole, whole);
+  CHECK(found.patch.empty());
+  CHECK(found.create_only.empty());
+}
+
 TEST_CASE("what the system sets, or never gives back, is left alone") {
   constexpr const char* kSchema = R"({"id":{"readOnly":true},"password":{"writeOnly":true}})";
   CHECK(patch(kSchema, R"({"id":1})", R"({"id":2,"password":"x"})").empty());
