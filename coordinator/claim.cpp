@@ -8,11 +8,8 @@ namespace muster {
 
 using Json = nlohmann::json;
 
-namespace {
-
-/// Whether properties, in their canonical form or as dump() writes them, name one of those that hold what is
-/// write-only: few do, and need parsing.
 bool may_hold_write_only(const PropertyRule& rules, const JsonText& properties) {
+  if (!rules.holds_write_only) return false;
   if (rules.others != nullptr && rules.others->holds_write_only) return true;
   return std::ranges::any_of(rules.properties, [&](const auto& property) {
     if (!property.second.holds_write_only) return false;
@@ -21,11 +18,9 @@ bool may_hold_write_only(const PropertyRule& rules, const JsonText& properties) 
   });
 }
 
-}  // namespace
-
 JsonText claim_text(const DeclaredResource& resource, const PropertyRule& rules,
                     const std::function<std::string(const std::string&)>& digest) {
-  if (!rules.holds_write_only || !may_hold_write_only(rules, resource.properties)) return declared_text(resource);
+  if (!may_hold_write_only(rules, resource.properties)) return declared_text(resource);
   auto kept = resource;
   auto properties = Json::parse(resource.properties);
   for (const auto& pointer : write_only_in(rules, properties)) {

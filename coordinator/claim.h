@@ -10,6 +10,10 @@
 
 namespace muster {
 
+/// Whether properties, in their canonical form or as dump() writes them, name one of those that hold what is
+/// write-only: few do, and need parsing.
+bool may_hold_write_only(const PropertyRule& rules, const JsonText& properties);
+
 /// A resource as its row keeps what it was last applied as, its claim: DeclaredResource as JSON, with digests for
 /// write-only values; one that nobody knows, after a change of unknown outcome, is like no digest.
 /// `digest`   the same for the same value, and of no use to a thief

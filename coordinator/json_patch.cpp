@@ -35,6 +35,10 @@ bool equal_scalars(const element& a, const element& b) {
   }
 }
 
+bool is_container(const element& value) {
+  return value.is_object() || value.is_array();
+}
+
 /// Compares two documents side by side, which takes that the members of each object are sorted by name. What it finds
 /// is what nlohmann::json::diff() does.
 class PatchWriter {
@@ -57,8 +61,6 @@ class PatchWriter {
     if (is_container(from) || is_container(to) || !equal_scalars(from, to)) change("replace", &to);
     return true;
   }
-
-  static bool is_container(const element& value) { return value.is_object() || value.is_array(); }
 
   bool object(const simdjson::dom::object& from, const simdjson::dom::object& to) {
     if (!is_sorted(from) || !is_sorted(to)) return false;
@@ -134,13 +136,32 @@ class PatchWriter {
   std::string path_, text_;
 };
 
+/// Both as they stand until the next call; false: one is no JSON that is understood at once.
+bool parse_both(std::string_view a, std::string_view b, element& first, element& second) {
+  static thread_local simdjson::dom::parser left, right;
+  return left.parse(a.data(), a.size()).get(first) == simdjson::SUCCESS &&
+         right.parse(b.data(), b.size()).get(second) == simdjson::SUCCESS;
+}
+
 /// None where one is no JSON that is understood at once, or not in the canonical form.
 std::optional<JsonText> quick_patch(std::string_view from, std::string_view to) {
-  static thread_local simdjson::dom::parser left, right;
   element source, target;
-  if (left.parse(from.data(), from.size()).get(source) != simdjson::SUCCESS) return std::nullopt;
-  if (right.parse(to.data(), to.size()).get(target) != simdjson::SUCCESS) return std::nullopt;
-  return PatchWriter().compare(source, target);
+  return parse_both(from, to, source, target) ? PatchWriter().compare(source, target) : std::nullopt;
+}
+
+/// Takes that the members of each object are sorted: false where equal ones are not.
+bool equal(const element& a, const element& b) {
+  simdjson::dom::object members, others;
+  if (a.get(members) == simdjson::SUCCESS && b.get(others) == simdjson::SUCCESS) {
+    return std::ranges::equal(members, others, [](const auto& left, const auto& right) {
+      return left.key == right.key && equal(left.value, right.value);
+    });
+  }
+  simdjson::dom::array items, their_items;
+  if (a.get(items) == simdjson::SUCCESS && b.get(their_items) == simdjson::SUCCESS) {
+    return std::ranges::equal(items, their_items, equal);
+  }
+  return !is_container(a) && !is_container(b) && equal_scalars(a, b);
 }
 
 JsonText any_patch(std::string_view from, std::string_view to) {
@@ -162,6 +183,20 @@ void append_token(std::string& pointer, std::string_view name) {
       pointer += c;
     }
   }
+}
+
+bool has_members(std::string_view object, std::string_view members) {
+  element whole, part;
+  simdjson::dom::object all, some;
+  if (!parse_both(object, members, whole, part)) return false;
+  if (whole.get(all) != simdjson::SUCCESS || part.get(some) != simdjson::SUCCESS) return false;
+  auto at = all.begin();
+  for (const auto wanted : some) {
+    while (at != all.end() && at.key() < wanted.key) ++at;
+    if (at == all.end() || at.key() != wanted.key || !equal(at.value(), wanted.value)) return false;
+    ++at;
+  }
+  return true;
 }
 
 JsonText patch_between(std::string_view from, std::string_view to) {

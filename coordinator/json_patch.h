@@ -15,4 +15,8 @@ void append_token(std::string& pointer, std::string_view name);
 /// Quick where both are in the canonical form.
 JsonText patch_between(std::string_view from, std::string_view to);
 
+/// Whether `object` has each member of the object `members`, with an equal value. Also false where that cannot be told
+/// quickly: of what is not in the canonical form.
+bool has_members(std::string_view object, std::string_view members);
+
 }  // namespace muster

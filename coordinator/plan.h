@@ -115,6 +115,9 @@ using PlanClaims = std::unordered_map<std::string, std::string>;
 /// delete what is declared no more come last; that all others have succeeded first is for who carries the plan out.
 /// Two resources that are one object are a mistake, also those of stacks that share `claims`.
 PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view, PlanClaims& claims);
-PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view);
+inline PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view) {
+  PlanClaims claims;
+  return make_plan(declaration, mode, view, claims);
+}
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include "coordinator/claim.h"
 #include "coordinator/deletions.h"
 #include "coordinator/difference.h"
+#include "coordinator/json_patch.h"
 #include "coordinator/plan.h"
 #include "coordinator/references.h"
 #include "coordinator/stack_rows.h"
@@ -168,7 +169,8 @@ class Planner {
       node.needs = resource.needs();
       if (const auto* rules = rules_of(resource.type)) {
         node.known = own(resource);
-        claim(node, *rules);
+        node.claim = claim_text(resource, rules->rules, [&](const auto& value) { return view_.digest(value); });
+        node.says_so = says_so(node);
       }
       check(node);
     }
@@ -228,11 +230,6 @@ class Planner {
       }
     }
     return best;
-  }
-
-  void claim(Node& node, const TypeRules& rules) {
-    node.claim = claim_text(*node.resource, rules.rules, [&](const auto& value) { return view_.digest(value); });
-    node.says_so = says_so(node);
   }
 
   [[nodiscard]] bool says_so(const Node& node) const {
@@ -300,7 +297,7 @@ class Planner {
       if (const auto before = nodes_[by_name_.at(need)].step) step.after.push_back(*before);
     }
     const auto agreement = agreement_of(node, rules);
-    if (agreement && view_.agreement(node.known->row) == agreement) {
+    if (agreement && agrees(node, rules, *agreement)) {
       take(resource, *node.known);
       step.row = node.known->row;
       step.native_id = node.known->native_id;
@@ -342,7 +339,9 @@ class Planner {
     } else {
       there = Json::parse(known->properties);
       decide(step, resource, rules, *known, there, declared, unknown);
-      if (is_left(step, resource)) return leave(node, std::move(step), std::move(there));
+      // What is put back may need what has drifted, too, and is declared to be left like that.
+      const bool left = mode_ == ApplyMode::kPutBack && resource.on_drift != OnDrift::kRevert;
+      if (left && step.action == StepAction::kUpdate) return leave(node, std::move(step), std::move(there));
       if (step.action == StepAction::kReplace && known->managed && identity_is_known(rules, unknown)) {
         const auto why = adoption_.in_the_way(resource, rules, there, declared);
         if (!why.empty()) mistake(resource.name, "would be replaced, and " + why);
@@ -357,14 +356,10 @@ class Planner {
     const bool absorbs = step.action != StepAction::kUnchanged && resource.on_drift == OnDrift::kAbsorb;
     if (!node.says_so || !stays || absorbs) step.claim = std::move(node.claim);  // drift may change it until then
     if (agreement && step.action == StepAction::kUnchanged && unknown.empty()) view_.remember(known->row, *agreement);
+    if (step.action == StepAction::kUnchanged && node.dependents.empty()) return add(node, std::move(step));
     node.values = stays ? std::move(there) : Json::object();
     put_declared(rules.rules, node.values, declared, step.patch, unknown);
     add(node, std::move(step));
-  }
-
-  /// What is put back may need what has drifted, too, and is declared to be left like that.
-  [[nodiscard]] bool is_left(const PlanStep& step, const DeclaredResource& resource) const {
-    return mode_ == ApplyMode::kPutBack && step.action == StepAction::kUpdate && resource.on_drift != OnDrift::kRevert;
   }
 
   /// It stays as it is, also for those that refer to it.
@@ -422,6 +417,17 @@ class Planner {
       }
     }
     return hash128(all);
+  }
+
+  /// Whether nothing differs, as far as that can be told without a comparison. Most of many resources just stand there.
+  bool agrees(const Node& node, const TypeRules& rules, const Hash128& agreement) {
+    const auto& known = *node.known;
+    if (view_.agreement(known.row) == agreement) return true;
+    const auto& declared = node.resource->properties;
+    if (known.parent != 0 || !node.resource->holes.empty() || may_hold_write_only(rules.rules, declared)) return false;
+    if (!has_members(known.properties, declared)) return false;
+    view_.remember(known.row, agreement);
+    return true;
   }
 
   /// With examples where values are not known yet.
@@ -546,7 +552,7 @@ class Planner {
   /// array, the array is what changes: its elements need not stand where they are declared.
   void unread_values(Difference& difference, const TypeRules& rules, const DeclaredResource& resource,
                      const PlanningView::Known& known, const Json& declared) {
-    if (!rules.rules.holds_write_only) return;
+    if (!may_hold_write_only(rules.rules, resource.properties)) return;
     const auto before = claimed(known.declared);
     const auto old = before ? Json::parse(before->properties) : Json::object();
     for (const auto& pointer : write_only_in(rules.rules, declared)) {
@@ -589,11 +595,6 @@ class Planner {
 
 PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view, PlanClaims& claims) {
   return Planner(declaration, mode, view, claims).run();
-}
-
-PlanResult make_plan(const Declaration& declaration, ApplyMode mode, PlanningView& view) {
-  PlanClaims claims;
-  return make_plan(declaration, mode, view, claims);
 }
 
 }  // namespace muster

@@ -108,3 +108,41 @@ TEST_CASE("whatever two documents are, the patch leads from one to the other") {
     check(from.dump(), to.dump());
   }
 }
+
+TEST_CASE("members that an object has are told from those that it has not") {
+  const char* const object = R"({"a":1,"b":{"c":[1,2],"d":null},"z":"\u0041"})";
+  for (const auto* const has : {"{}", R"({"a":1})", R"({"a":1.0})", R"({"b":{"c":[1,2],"d":null}})", R"({"z":"A"})",
+                                R"({"a":1,"z":"A"})", object}) {
+    INFO(has);
+    CHECK(has_members(object, has));
+  }
+  for (const auto* const has_not :
+       {R"({"a":2})", R"({"a":null})", R"({"c":1})", R"({"zz":1})", R"({"b":{"c":[1,2]}})", R"({"b":{"c":[2,1]}})",
+        R"({"b":{"c":[1],"d":null}})", R"({"b":{"c":[1,2,3],"d":null}})", R"({"b":[]})", "[]", "", "{"}) {
+    INFO(has_not);
+    CHECK_FALSE(has_members(object, has_not));
+  }
+  CHECK_FALSE(has_members("[]", "{}"));
+  CHECK_FALSE(has_members("", "{}"));
+}
+
+TEST_CASE("whatever two documents are, one has the members of the other or not") {
+  Documents documents(2);
+  int have = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto object = documents.object(3);
+    auto members = i % 2 == 0 ? object : documents.like(object);
+    if (!members.is_object()) members = json{{"a", members}};
+    if (i % 4 == 0 && !members.empty()) members.erase(members.begin());
+    bool expected = true;
+    for (const auto& [name, value] : members.items()) {
+      expected = expected && object.contains(name) && object[name] == value;
+    }
+    INFO(object);
+    INFO(members);
+    CHECK(has_members(object.dump(), members.dump()) == expected);
+    have += expected ? 1 : 0;
+  }
+  CHECK(have > 5'000);
+  CHECK(have < 18'000);
+}
