@@ -23,7 +23,7 @@ class DeclarationReader {
   void read(const DeclarationFile& file) {
     file_ = file.name;
     yaml_.set_file(file.name);
-    taker_ = nullptr;
+    early_stack_ = nullptr;
     drift_unsaid_.clear();
     const auto mistakes = result_.mistakes.size(), uses = uses_.size();
     const auto tree = parse_yaml(file.text, [this](const YamlNode& root, std::size_t index, const YamlNode& item) {
@@ -31,6 +31,7 @@ class DeclarationReader {
     });
     if (const auto* error = std::get_if<YamlError>(&tree)) {
       // What has been read of it may lack what stands behind the error.
+      broken_ = true;
       result_.mistakes.resize(mistakes);
       uses_.resize(uses);
       result_.mistakes.push_back({file.name, error->line, error->column, error->message});
@@ -48,7 +49,9 @@ class DeclarationReader {
     }
   }
 
+  /// Of declarations that have been read whole.
   void tell_cycles() {
+    if (broken_) return;
     for (const auto& stack : result_.stacks) {
       const auto cycle = cycle_of(stack.resources);
       if (cycle.empty()) continue;
@@ -71,10 +74,11 @@ class DeclarationReader {
   /// Reads a resource while its file is still being parsed, where the stack that it belongs to is known by then.
   bool take(const YamlNode& root, std::size_t index, const YamlNode& item) {
     constexpr std::string_view kResources = "resources";
-    if (index == 0) taker_ = root.keys.back().text == kResources ? stack_before(root) : nullptr;
-    if (taker_ == nullptr) return false;
+    if (root.keys.back().text != kResources) return false;
+    if (index == 0) early_stack_ = stack_before(root);
+    if (early_stack_ == nullptr) return false;
     const YamlReader::Step list(yaml_, ".resources"), step(yaml_, "[" + std::to_string(index) + "]");
-    resource(item, *taker_);
+    resource(item, *early_stack_);
     return true;
   }
 
@@ -213,7 +217,8 @@ class DeclarationReader {
   YamlReader yaml_;
   TargetReader targets_{yaml_};
   std::string file_;
-  Declaration* taker_ = nullptr;           // stack of the file, where its resources are read as they come
+  bool broken_ = false;                    // a file is no YAML to its end
+  Declaration* early_stack_ = nullptr;     // that resources of the file go to while it is parsed
   std::vector<std::size_t> drift_unsaid_;  // resources of the file that follow the stack's on_drift; index in the stack
   std::set<std::pair<std::string, std::string>> names_;  // stack and name
   std::vector<Use> uses_;

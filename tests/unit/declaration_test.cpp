@@ -193,6 +193,13 @@ TEST_CASE("a text that breaks off tells that, and no more of what stands before"
                                              {"good", "stack: s\nresources: [{name: b, nme: x}]\n"}},
                                             {}));
   CHECK(std::ranges::count_if(both, [](const auto& one) { return one.starts_with("broken:"); }) == 1);
+  CHECK(std::ranges::all_of(both,
+                            [](const auto& one) { return one.starts_with("broken:") || one.starts_with("good:"); }));
+  const std::string circle =
+      "- {name: a, type: PG::Role, target: t, parent: b}\n- {name: b, type: PG::Role, target: t, parent: a}\n";
+  CHECK(texts(read_declarations({{"broken", "stack: s\nresources:\n" + circle + "- ]\n"}}, {}, nullptr,
+                                Cycles::kMistakes))
+            .size() == 1);
   CHECK(has(both, "good:2:", "nme"));
 }
 
