@@ -29,8 +29,7 @@ constexpr std::size_t kMaxValue = 100;  // bytes of a value that a plan shows
 
 constexpr std::array<std::string_view, 6> kActions{"create", "update", "replace", "delete", "adopt", "unchanged"};
 
-/// Leaves nothing of the resources in `stack`: there may be many.
-void add_stack(Wanted& wanted, Declaration& stack) {
+void add_stack(Wanted& wanted, Declaration stack) {
   wanted.names.insert(stack.stack);
   const auto close = [&](std::string& resources) {
     wanted.stacks.push_back("{\"stack\":\"" + stack.stack + "\",\"resources\":[" + resources + "]}");
@@ -38,7 +37,7 @@ void add_stack(Wanted& wanted, Declaration& stack) {
   };
   std::string resources;
   for (auto& each : stack.resources) {
-    const auto resource = std::move(each);
+    const auto resource = std::move(each);  // one by one: not all of many are held twice
     if (resources.size() > kPartBytes) close(resources);
     resources += (resources.empty() ? "" : ",") + declared_request(resource);
   }
@@ -67,7 +66,7 @@ std::optional<Wanted> read_files(Screen& screen, const ApplyOptions& options,
     return std::nullopt;
   }
   Wanted wanted;
-  for (auto& stack : read.stacks) add_stack(wanted, stack);
+  for (auto& stack : read.stacks) add_stack(wanted, std::move(stack));
   for (const auto& target : read.targets) wanted.targets.push_back(to_json(target));
   wanted.mode = options.mode;
   wanted.only = options.only;
