@@ -125,7 +125,8 @@ JsonText Api::answer(std::string_view verb, std::string_view body, Effects& effe
 }
 
 JsonText resource_line(const ResourceView& r) {
-  JsonObject line(r.properties.size() + 512);
+  constexpr std::size_t kOthers = 512;  // bytes, about
+  JsonObject line(r.properties.size() + kOthers);
   line.text("id", r.id.value).text("target", r.target).text("type", r.type).text("native_id", r.native_id);
   if (r.uid.empty()) {
     line.raw("uid", "null");
@@ -183,11 +184,12 @@ Result<JsonText> Api::resources(ApiRequest& request, Effects&) {
   if (!query) return query.error();
   ResourcePage page{.query = std::move(*query), .room = request.room()};
   const auto state = p_.store.state();
-  if (ahead_ && (!ahead_->read || ahead_->state != state || p_.clock.now() - ahead_->at > kAheadFor)) ahead_.reset();
+  if (ahead_ && (!ahead_->read || ahead_->state != state)) ahead_.reset();
   if (ahead_ && ahead_->query == page.query && ahead_->room == page.room) {
     page = std::move(*ahead_);
     ahead_.reset();
   } else {
+    if (ahead_ && p_.clock.now() - ahead_->at > kAheadFor) ahead_.reset();
     read(page);
   }
   // Not where the next page would be made twice: while another list has one waiting, or the store is written to.

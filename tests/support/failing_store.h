@@ -21,6 +21,7 @@ class FailingStore final : public Store {
   bool breaks_commands = false;  // once one is written there is a fault of the program
   std::size_t whole_stacks = 0;  // that were read
   std::size_t plans_read = 0;
+  std::size_t queries = 0;  // of resources
   std::size_t runs_written = 0;
   std::size_t most_asked_for = 0;  // events or runs, at once
   std::function<void()> on_operation_of = [] {};
@@ -134,6 +135,7 @@ class FailingStore final : public Store {
     return store_->one(target, type, native_id);
   }
   Result<RowId> query(const ResourceQuery& query, const std::function<bool(const ResourceView&)>& sink) override {
+    ++queries;
     return store_->query(query, sink);
   }
   Result<std::vector<HistoryEntry>> history(RowId row) override { return store_->history(row); }

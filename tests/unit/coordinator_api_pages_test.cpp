@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "support/coordinator_fixture.h"
+#include "support/failing_store.h"
 
 using namespace muster;
 using test::CoordinatorFixture;
@@ -109,6 +110,29 @@ TEST_CASE_METHOD(PagesFixture, "a page that was read ahead tells nothing that is
     left -= items.size();
   }
   CHECK(left == 0);
+}
+
+TEST_CASE_METHOD(PagesFixture, "the page that is asked for next is made before, and none is made twice") {
+  const auto& counting = test::put_failing_before(store);
+  for (int i = 0; i < 28; ++i) system.add("NS::Box", {"box" + std::to_string(i), "{}"});
+  start_discovered();
+  advance(Millis(500));
+  const auto made = [&](Json& request) {
+    const auto before = counting.queries;
+    request["cursor"] = api("resources", request).at("next");
+    return counting.queries - before;
+  };
+  Json first{{"limit", 5}}, second{{"limit", 6}};
+  CHECK(made(first) == 1);  // nobody knows whether there will be more to it
+  CHECK(made(first) == 2);
+  CHECK(made(first) == 1);   // the fourth
+  CHECK(made(second) == 1);  // the fourth of the first waits
+  CHECK(made(second) == 1);
+  CHECK(made(first) == 1);
+  CHECK(made(first) == 1);
+  CHECK(made(first) == 0);  // was the last
+  CHECK(first["cursor"].is_null());
+  CHECK(made(second) == 2);
 }
 
 TEST_CASE_METHOD(PagesFixture, "lists that are read at the same time have their own pages") {
