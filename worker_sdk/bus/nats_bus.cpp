@@ -80,9 +80,12 @@ natsStatus publish_message(natsConnection* connection, const Outgoing& message) 
                                        size);
 }
 
-int poll_timeout(TimePoint until) {
-  const auto left = std::chrono::ceil<Millis>(until - steady_clock::now()).count();
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+timespec poll_timeout(TimePoint until) {
+  using std::chrono::nanoseconds, std::chrono::seconds;
+  const auto now = steady_clock::now();
+  const auto left = until <= now ? nanoseconds{0} : std::min<nanoseconds>(until - now, seconds{60});
+  const auto whole = std::chrono::floor<seconds>(left);
+  return {whole.count(), (left - whole).count()};
 }
 
 }  // namespace
@@ -241,7 +244,8 @@ void NatsBus::State::turn(TimePoint until, Reading reading) {
   const int events = (reads && !ticks ? POLLIN : 0) | (open && link->wants_write() ? POLLOUT : 0);
   std::array<pollfd, 2> fds{
       {{context->waker.fd(), POLLIN, 0}, {open ? link->socket() : -1, static_cast<short>(events), 0}}};
-  const int ready = ::poll(fds.data(), fds.size(), poll_timeout(until));
+  const timespec timeout = poll_timeout(until);
+  const int ready = ::ppoll(fds.data(), fds.size(), &timeout, nullptr);
   context->waker.set_asleep(false);
   if (ready > 0) {
     if (fds[0].revents != 0) context->waker.clear();
