@@ -39,6 +39,21 @@ muster::Result<muster::Mutation> create_thing(const muster::CreateRequest& reque
   return muster::Mutation({.native_id = name, .properties = request.properties});
 }
 
+/// Answers as the id says: on the loop, from a slot's thread, or from one of its own.
+void read_remote(const muster::AsyncReadMany& call) {
+  const auto id = call.request().native_ids.front();
+  const auto answer = [call, id] {
+    call.context().log().info("answers {}", id);
+    call.answer({{muster::Resource{.native_id = id, .properties = {{"id", id}}}}});
+  };
+  if (id.starts_with("after")) return call.after(5ms, answer);
+  if (id.starts_with("block")) return call.block([call, answer] { call.after(1ms, answer); });
+  if (id.starts_with("thread")) return std::thread(answer).detach();
+  if (id == "until-stopped") return call.after(1h, answer);
+  if (id == "held") std::this_thread::sleep_for(600ms);
+  answer();
+}
+
 [[noreturn]] void hang() {
   for (;;) pause();
 }
@@ -77,6 +92,7 @@ int main(int argc, char** argv) {
       .list(list_things)
       .read(read_thing)
       .create(create_thing);
+  worker.type({.name = "PROBE::Remote"}).read_many_async(read_remote);
   const auto life = std::make_shared<Life>();
   worker.initialize([life](muster::InitializeContext& context) { return life->initialize(context); })
       .health([life](muster::Context& context) { return life->check(context); })

@@ -141,14 +141,15 @@ class Coordinator {
     next<Heartbeat>(kSubjects.heartbeat("PROBE"));  // by then it is in the group
     return said;
   }
-  void dispatch(const std::string& token, JobOperation operation, Document config = {}) {
+  void dispatch(const std::string& token, JobOperation operation, Document config = {},
+                const std::string& type = "PROBE::Thing") {
     Job job;
     job.fleet = kFleet;
     job.id = JobId("job-" + token);
     job.token = Token(token);
     job.ns = "PROBE";
     job.target = Target{TargetId("t"), "target", std::move(config)};
-    job.type = "PROBE::Thing";
+    job.type = type;
     job.lease = Millis{30'000};
     job.deadline = Millis{60'000};
     job.operation = std::move(operation);
@@ -164,6 +165,17 @@ class Coordinator {
     const auto reply = next<JobReply>(reply_subject(token),
                                       [](const JobReply& it) { return std::holds_alternative<JobResult>(it.body); });
     return std::get<JobResult>(reply.body);
+  }
+  /// The results that come next, by token.
+  std::map<std::string, JobResult> results(std::size_t count) {
+    std::map<std::string, JobResult> found;
+    until([&](const Message& message) {
+      if (!message.subject.starts_with("muster.reply.")) return false;
+      const auto reply = decode<JobReply>(message.data).value();
+      if (const auto* result = std::get_if<JobResult>(&reply.body)) found.emplace(reply.token.value, *result);
+      return found.size() == count;
+    });
+    return found;
   }
   Json ask(const std::string& subject) {
     const std::string inbox = bus_->inbox() + ".ask";
@@ -251,6 +263,36 @@ TEST_CASE("a worker process announces itself, runs jobs, is seen by $SRV and dra
                                 Catch::Contains("job=job-list token=list target=target listing") &&
                                 Catch::Contains("function=cleanup cleans up") && Catch::Contains("printed by cleanup"));
   CHECK_THAT(process.log(), !Catch::Contains("s3cret"));
+}
+
+TEST_CASE("asynchronous jobs are answered from wherever their answers come") {
+  NatsServer server;
+  Coordinator coordinator(server);
+  WorkerProcess process(server, {"--nats", server.url(), "--slots", "16"});
+  coordinator.accept();
+  const auto read = [&](const std::string& id) { coordinator.dispatch(id, ReadJob{{id}}, {}, "PROBE::Remote"); };
+  const std::vector<std::string> ways{"after", "block", "thread", "at-once"};
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 16; ++i) read(ways[i % ways.size()] + "-" + std::to_string(round * 16 + i));
+    for (const auto& [token, result] : coordinator.results(16)) {
+      const auto& item = std::get<ReadResult>(result).items.front();
+      CHECK(std::get<Item>(item).properties == R"({"id":")" + token + R"("})");
+    }
+  }
+  read("held");
+  CHECK(coordinator.results(1).contains("held"));
+  process.wait_for_log("the loop was held for");
+  CHECK(coordinator.ask("$SRV.STATS")["endpoints"][0]["num_requests"] == 321);
+
+  read("until-stopped");
+  const auto accepted = coordinator.next<JobReply>(Coordinator::reply_subject("until-stopped"));
+  CHECK(std::holds_alternative<Accepted>(accepted.body));
+  coordinator.publish(kSubjects.worker_control("PROBE", coordinator.worker()),
+                      encode(Control{kFleet, Cancel{{accepted.job, accepted.token}}}));
+  CHECK(std::get<Error>(coordinator.result("until-stopped")).code == Errc::kCancelled);
+  process.signal(SIGTERM);
+  CHECK(process.wait() == 0);
+  CHECK_THAT(process.log(), Catch::Contains("token=after-0 target=target answers after-0"));
 }
 
 TEST_CASE("a worker started before its server and its coordinator waits for both") {

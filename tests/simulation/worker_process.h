@@ -36,6 +36,7 @@ class VirtualExecutor final : public Executor {
   VirtualExecutor(HostClock& clock, Random& random) : clock_(clock), random_(random) {}
 
   void submit(Work work) override;
+  [[nodiscard]] const std::shared_ptr<LoopCalls>& calls() const override { return none_; }
   [[nodiscard]] TimePoint next_due() const;
   /// The next work that is due; whoever runs it hands its outcome to finish().
   std::optional<Work> take_due();
@@ -46,6 +47,7 @@ class VirtualExecutor final : public Executor {
  private:
   HostClock& clock_;
   Random& random_;
+  const std::shared_ptr<LoopCalls> none_;
   std::multimap<TimePoint, Work> work_;
   std::multimap<TimePoint, std::pair<Token, Outcome>> finished_;
 };

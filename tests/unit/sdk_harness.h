@@ -25,8 +25,15 @@ namespace muster::testing {
 /// Keeps work until the test runs it.
 class ManualExecutor final : public Executor {
  public:
+  ManualExecutor() = default;
+  ~ManualExecutor() override { loop->close(); }
+  ManualExecutor(const ManualExecutor&) = delete;
+  ManualExecutor& operator=(const ManualExecutor&) = delete;
+
   void submit(Work work) override { submitted.push_back(std::move(work)); }
+  [[nodiscard]] const std::shared_ptr<LoopCalls>& calls() const override { return loop; }
   std::deque<Work> submitted;
+  std::shared_ptr<LoopCalls> loop = std::make_shared<LoopCalls>([] {});
 };
 
 /// A worker on a bus in memory, and the test as its coordinator. Time stands still but in advance().
@@ -122,6 +129,16 @@ class WorkerHarness {
     core_.complete(work.token, work.run(), now());
     turn();
   }
+  /// Runs what asynchronous functions have put off into a slot's thread.
+  void run_blocking() {
+    for (const auto& call : executor_.loop->take_blocking()) call();
+    turn();
+  }
+  /// The target's config is resolved, which the first job does in a slot's thread.
+  void resolve_config() {
+    send_to_pool(job("resolves", InspectJob{}));
+    run_one();
+  }
   /// Runs the function of the plugin's life that waits, and tells the worker.
   void run_life() {
     const auto waits = life();
@@ -144,7 +161,9 @@ class WorkerHarness {
   void advance(Millis by) {
     const TimePoint until = now() + by;
     while (now() < until) {
-      clock_.set(std::clamp(std::min(core_.next_due(), broker_.next_due().value_or(until)), now() + Millis{1}, until));
+      const TimePoint due =
+          std::min({core_.next_due(), executor_.loop->next_due(), broker_.next_due().value_or(until)});
+      clock_.set(std::clamp(due, now() + Millis{1}, until));
       turn();
     }
   }
@@ -155,6 +174,8 @@ class WorkerHarness {
       std::vector<Message> batch;
       worker_bus_->receive(batch, 1000);
       for (const Message& message : batch) core_.handle(message, now());
+      for (int calls = 0; calls < 100; ++calls) executor_.loop->run(now());  // one call may be for another at once
+      for (auto& one : executor_.loop->take_finished()) core_.complete(one.token, std::move(one.outcome), now());
       core_.tick(now());
       batch.clear();
       bus_->receive(batch, 1000);
@@ -220,6 +241,7 @@ class WorkerHarness {
   MemoryBus& worker_bus() { return *worker_bus_; }
   MemoryBus& coordinator_bus() { return *bus_; }
   std::deque<Work>& submitted() { return executor_.submitted; }
+  LoopCalls& calls() { return *executor_.loop; }
   std::vector<Heard>& heard() { return heard_; }
   [[nodiscard]] const Subjects& subjects() const { return subjects_; }
   [[nodiscard]] const FleetId& fleet() const { return fleet_; }

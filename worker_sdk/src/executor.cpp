@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -10,7 +11,7 @@
 namespace muster {
 
 ThreadExecutor::ThreadExecutor(std::size_t slots, std::function<void()> wake)
-    : slots_(slots), wake_(std::move(wake)), waits_(slots) {
+    : slots_(slots), calls_(std::make_shared<LoopCalls>(std::move(wake))), waits_(slots) {
   threads_.reserve(slots);
   idle_.reserve(slots);
   try {
@@ -25,6 +26,7 @@ ThreadExecutor::ThreadExecutor(std::size_t slots, std::function<void()> wake)
 }
 
 ThreadExecutor::~ThreadExecutor() {
+  calls_->close();
   stop();
 }
 
@@ -35,19 +37,18 @@ void ThreadExecutor::stop() {
 }
 
 void ThreadExecutor::start() {
-  if (submitted_.empty()) return;
+  auto blocking = calls_->take_blocking();
+  if (submitted_.empty() && blocking.empty()) return;
   std::unique_lock lock(mutex_);
-  if (queue_.size() + submitted_.size() > slots_) throw std::logic_error("more work than slots");
+  const auto jobs = static_cast<std::size_t>(std::count_if(
+      queue_.begin(), queue_.end(), [](const Piece& piece) { return std::holds_alternative<Work>(piece); }));
+  if (jobs + submitted_.size() > slots_) throw std::logic_error("more work than slots");
+  std::move(blocking.begin(), blocking.end(), std::back_inserter(queue_));
   std::move(submitted_.begin(), submitted_.end(), std::back_inserter(queue_));
   submitted_.clear();
   Idle* next = call_one();
   lock.unlock();  // else the thread would wake to wait for it
   if (next != nullptr) next->called.notify_one();
-}
-
-std::vector<ThreadExecutor::Finished> ThreadExecutor::take() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(finished_, {});
 }
 
 ThreadExecutor::Idle* ThreadExecutor::call_one() {
@@ -68,18 +69,19 @@ void ThreadExecutor::run(Idle& self) {
       if (self.is_called) waking_ = self.is_called = false;
     }
     if (stopping_) return;
-    Work work = std::move(queue_.front());
+    std::optional<Piece> piece(std::move(queue_.front()));
     queue_.pop_front();
     Idle* next = call_one();
     lock.unlock();
     if (next != nullptr) next->called.notify_one();
-    Finished finished{std::move(work.token), work.run()};
-    work.run = nullptr;  // what it holds is let go outside the lock
-    lock.lock();
-    finished_.push_back(std::move(finished));
-    if (finished_.size() > 1) continue;  // the loop has been woken, and takes all of them
-    lock.unlock();
-    wake_();
+    if (auto* work = std::get_if<Work>(&*piece)) {
+      Outcome outcome = work->run();
+      work->run = nullptr;
+      calls_->finish(std::move(work->token), std::move(outcome));
+    } else {
+      std::get<LoopCalls::Call> (*piece)();
+    }
+    piece.reset();  // what it holds is let go outside the lock
     lock.lock();
   }
 }

@@ -31,8 +31,8 @@ struct Permit {
 };
 
 /// Runs jobs on a plugin: resolves secrets, calls the plugin, redacts what it says, keeps the results of mutations.
-/// Thread: any, several at once.
-class JobRunner {
+/// Thread: any, several at once. Owned by shared pointers.
+class JobRunner : public std::enable_shared_from_this<JobRunner> {
  public:
   /// `journal`   null: no mutation may be run
   /// `plugin` and `clock` outlive the runner; the clock is read right before a mutation is begun, and between pages.
@@ -42,12 +42,18 @@ class JobRunner {
   /// Never throws for what plugin code does. The outcome of a mutation that was begun is in the journal.
   Outcome run(const Job& job, const Permit& permit, TimePoint now);
 
+  /// Begins a job that takes no thread while it waits, and ends it through calls->finish(). False: it is to be run(),
+  /// for its function is no asynchronous one. Thread: the loop's.
+  bool begin(const std::shared_ptr<const Job>& job, const Permit& permit, TimePoint now,
+             const std::shared_ptr<LoopCalls>& calls);
+
   /// What initialize() was given, for redaction in all jobs. Before the first job is run.
   void keep(Redactor credentials) { credentials_ = std::move(credentials); }
   /// Of the credentials and of all secrets that jobs were given lately.
   [[nodiscard]] Redactor redactor();
 
  private:
+  class AsyncRun;
   struct Config {
     Json value;
     Redactor redactor;
@@ -63,6 +69,8 @@ class JobRunner {
     Redactor redactor;
   };
 
+  /// Null: it has to be resolved.
+  std::shared_ptr<const Config> config_at_hand(const Target& target, TimePoint now);
   Result<std::shared_ptr<const Config>> config_of(const Target& target, TimePoint now);
   Result<Filled> fill(const Job& job, const Redactor& redactor, TimePoint now);
   /// `known`   what was said on the bus of the names in `job`, which may have its secrets filled in

@@ -5,6 +5,7 @@
 #include "contract.h"
 #include "muster/worker.h"
 #include "schema/subjects.h"
+#include "waiting_call.h"
 
 namespace muster {
 namespace {
@@ -102,10 +103,78 @@ std::optional<ParentInfo> parent_info(const std::optional<Parent>& parent) {
   return ParentInfo{parent->type, parent->native_id, Json::parse(parent->parameters)};
 }
 
+ListRequest list_request(const Job& job, const Json& config) {
+  const auto& list = std::get<ListJob>(job.operation);
+  return {target_info(job, config), job.type, parent_info(list.parent), list.page_token,
+          list.page_size == 0 ? kPageSize : list.page_size};
+}
+
+JobResult list_result(Result<ListPage> page, ListGives gives) {
+  if (!page) return checked(std::move(page.error()));
+  return checked(std::move(*page), gives);
+}
+
+ReadManyRequest read_request(const Job& job, const Json& config) {
+  return {target_info(job, config), job.type, std::get<ReadJob>(job.operation).native_ids};
+}
+
+using Answers = std::vector<Result<Resource>>;
+
+/// An error in place of all answers is that of each.
+Answers each_of(Result<Answers> answers, std::size_t asked) {
+  return answers ? std::move(*answers) : Answers(asked, std::move(answers.error()));
+}
+
+JobResult read_result(Answers answers, const std::vector<std::string>& native_ids) {
+  if (answers.size() != native_ids.size()) {
+    throw ContractViolation(std::to_string(native_ids.size()) + " ids to read, " + std::to_string(answers.size()) +
+                            " answers");
+  }
+  ReadResult result;
+  result.items.reserve(answers.size());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    result.items.push_back(checked(std::move(answers[i]), native_ids[i]));
+  }
+  return result;
+}
+
+/// Of a call, for the messages of its failures.
+std::string called(const PluginInfo& plugin, const Job& job) {
+  return "plugin " + plugin.name + ", " + std::string(operation_name(job.operation)) +
+         (job.type.empty() ? "" : " " + job.type) + ", job " + job.id.value;
+}
+
+/// Calls an asynchronous function with what `make_request` makes; `done` gets what `result_of` makes of its answer.
+template <typename Request, typename Value, typename MakeRequest, typename ResultOf>
+void begin_call(const PluginInfo& plugin, const std::shared_ptr<const Job>& job,
+                const std::function<void(AsyncCall<Request, Value>)>& function, const MakeRequest& make_request,
+                std::shared_ptr<AsyncContext> context, std::function<void(JobResult)> done, const ResultOf& result_of) {
+  std::optional<Request> request;
+  try {
+    request.emplace(make_request());
+  } catch (...) {
+    return done(guarded<JobResult>([&] { return called(plugin, *job); }, []() -> JobResult { throw; }));
+  }
+  const auto take = [&plugin, job, done = std::move(done), result_of](const std::function<Result<Value>()>& give) {
+    done(guarded<JobResult>([&] { return called(plugin, *job); }, [&] { return result_of(answer_of<Value>(give)); }));
+  };
+  const AsyncCall<Request, Value> call(std::move(*request), std::move(context), take);
+  call.go_on([&] { function(call); });
+}
+
 }  // namespace
 
 Type& Type::list(ListFunction function) {
   list_ = std::move(function);
+  async_list_ = nullptr;
+  return *this;
+}
+
+Type& Type::list_async(AsyncListFunction function) {
+  list([function](const ListRequest& request, JobContext& context) {
+    return wait_for_answer(function, request, context);
+  });
+  async_list_ = std::move(function);
   return *this;
 }
 
@@ -128,6 +197,15 @@ Type& Type::read(ReadFunction function) {
 
 Type& Type::read_many(ReadManyFunction function) {
   read_ = std::move(function);
+  async_read_ = nullptr;
+  return *this;
+}
+
+Type& Type::read_many_async(AsyncReadManyFunction function) {
+  read_many([function](const ReadManyRequest& request, JobContext& context) {
+    return each_of(wait_for_answer(function, request, context), request.native_ids.size());
+  });
+  async_read_ = std::move(function);
   return *this;
 }
 
@@ -224,11 +302,34 @@ const Type* Plugin::find(std::string_view type) const {
 }
 
 JobResult Plugin::run(const Job& job, const Json& resolved_config, JobContext& context) const {
-  const auto where = [&] {
-    return "plugin " + info_.name + ", " + std::string(operation_name(job.operation)) +
-           (job.type.empty() ? "" : " " + job.type) + ", job " + job.id.value;
-  };
-  return guarded<JobResult>(where, [&] { return dispatch(job, resolved_config, context); });
+  return guarded<JobResult>([&] { return called(info_, job); },
+                            [&] { return dispatch(job, resolved_config, context); });
+}
+
+bool Plugin::is_async(const Job& job) const {
+  const Type* type = find(job.type);
+  if (type == nullptr) return false;
+  return (std::holds_alternative<ListJob>(job.operation) && type->async_list_) ||
+         (std::holds_alternative<ReadJob>(job.operation) && type->async_read_);
+}
+
+void Plugin::begin(const std::shared_ptr<const Job>& job, const Json& resolved_config,
+                   std::shared_ptr<AsyncContext> context, std::function<void(JobResult)> done) const {
+  const Type& type = *find(job->type);
+  if (std::holds_alternative<ListJob>(job->operation)) {
+    begin_call(
+        info_, job, type.async_list_, [&] { return list_request(*job, resolved_config); }, std::move(context),
+        std::move(done),
+        [gives = type.info_.list_gives](Result<ListPage> page) { return list_result(std::move(page), gives); });
+  } else {
+    const auto& native_ids = std::get<ReadJob>(job->operation).native_ids;
+    begin_call(
+        info_, job, type.async_read_, [&] { return read_request(*job, resolved_config); }, std::move(context),
+        std::move(done),
+        [&native_ids](Result<Answers> answers) {
+          return read_result(each_of(std::move(answers), native_ids.size()), native_ids);
+        });
+  }
 }
 
 Result<void> Plugin::run_initialize(InitializeContext& context) const {
@@ -262,25 +363,11 @@ JobResult Plugin::dispatch(const Job& job, const Json& resolved_config, JobConte
   const Type* type = find(job.type);
   if (type == nullptr) return unsupported("plugin " + info_.name + " has no type " + job.type);
 
-  if (const auto* list = std::get_if<ListJob>(&job.operation); list != nullptr && type->list_) {
-    auto page = type->list_(ListRequest{target_info(job, resolved_config), job.type, parent_info(list->parent),
-                                        list->page_token, list->page_size == 0 ? kPageSize : list->page_size},
-                            context);
-    if (!page) return checked(std::move(page.error()));
-    return checked(std::move(*page), type->info_.list_gives);
+  if (std::holds_alternative<ListJob>(job.operation) && type->list_) {
+    return list_result(type->list_(list_request(job, resolved_config), context), type->info_.list_gives);
   }
   if (const auto* read = std::get_if<ReadJob>(&job.operation); read != nullptr && type->read_) {
-    auto answers = type->read_(ReadManyRequest{target_info(job, resolved_config), job.type, read->native_ids}, context);
-    if (answers.size() != read->native_ids.size()) {
-      throw ContractViolation(std::to_string(read->native_ids.size()) + " ids to read, " +
-                              std::to_string(answers.size()) + " answers");
-    }
-    ReadResult result;
-    result.items.reserve(answers.size());
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-      result.items.push_back(checked(std::move(answers[i]), read->native_ids[i]));
-    }
-    return result;
+    return read_result(type->read_(read_request(job, resolved_config), context), read->native_ids);
   }
   if (auto changed = mutate(*type, job, resolved_config, context)) return std::move(*changed);
   return unsupported(job.type + " has no " + std::string(operation_name(job.operation)));

@@ -29,6 +29,7 @@ namespace {
 constexpr std::size_t kBatch = 256;  // messages handled in one turn of the loop
 constexpr Millis kConnectAgain{1000};
 constexpr Millis kCloseTimeout{1000};
+constexpr Millis kHeldLong{500};               // heartbeats, which renew leases, are due every second
 constexpr std::chrono::seconds kExitLimit{2};  // for destructors and threads of the plugin
 
 /// Connects, trying again while the server is not there. Null: a signal came, or there is no use in trying.
@@ -108,20 +109,28 @@ WorkerCore::Options core_options(const Plugin& plugin, const WorkerOptions& opti
 }
 
 /// The loop: what has come, what has ended, what is due.
-void run_loop(WorkerCore& core, NatsBus& bus, ThreadExecutor& executor, const StopSignals& signals,
-              const Clock& clock) {
+void run_loop(WorkerCore& core, NatsBus& bus, ThreadExecutor& executor, const StopSignals& signals, const Clock& clock,
+              spdlog::logger& log) {
+  LoopCalls& calls = *executor.calls();
   std::vector<Message> batch;
   while (!core.ended()) {
-    bus.wait(core.next_due());
+    bus.wait(std::min(core.next_due(), calls.next_due()));
     batch.clear();
     bus.receive(batch, kBatch);
     const TimePoint now = clock.now();
     for (const Message& message : batch) core.handle(message, now);
+    calls.run(now);
     executor.start();
     for (auto& finished : executor.take()) core.complete(finished.token, std::move(finished.outcome), now);
     if (signals.came()) core.drain(now, kDrainLimit);
     core.tick(now);
     executor.start();
+    if (const auto held = std::chrono::duration_cast<Millis>(clock.now() - now); held > kHeldLong) {
+      log.warn(
+          "the loop was held for {} ms, in which no lease was renewed: the process stood still, or an asynchronous "
+          "function blocks or computes, for which there is AsyncCall::block()",
+          held.count());
+    }
   }
 }
 
@@ -140,13 +149,14 @@ int serve(const Plugin& plugin, const WorkerOptions& options, const std::shared_
     return 1;
   }
   executor.start();
-  run_loop(core, *bus, executor, signals, clock);
+  run_loop(core, *bus, executor, signals, clock, *log);
 
   signals.wake(nullptr);
   const int status = core.state() == WorkerCore::State::kDrained ? 0 : 1;
   static_cast<void>(bus->flush(kCloseTimeout));  // a server that has gone away cannot be told good-bye
   bus->close(kCloseTimeout);
-  if (core.runs_plugin_code()) {  // its threads cannot be ended, only left behind
+  end_process_within(kExitLimit, status);  // what a slot's thread does beyond its job is waited for below
+  if (core.runs_plugin_code()) {           // its threads cannot be ended, only left behind
     log->flush();
     std::_Exit(status);
   }

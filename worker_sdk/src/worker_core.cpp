@@ -395,6 +395,8 @@ void WorkerCore::begin(Slot& slot, TimePoint now) {
   slot.stop = std::stop_source();
   slot.why = std::make_shared<std::atomic<Errc>>(Errc::kCancelled);
   Permit permit{slot.stop.get_token(), slot.deadline, slot.received + slot.job->lease, slot.why};
+  const auto& calls = executor_.calls();
+  if (calls != nullptr && runner_->begin(slot.job, permit, now, calls)) return;
   auto run = [runner = runner_, job = slot.job, permit = std::move(permit), now] {
     return runner->run(*job, permit, now);
   };
@@ -412,6 +414,7 @@ bool WorkerCore::stop(Slot& slot, Error why, TimePoint now) {
     *slot.why = why.code;
     slot.stop_error = std::move(why);
     slot.stop.request_stop();
+    if (const auto& calls = executor_.calls(); calls != nullptr) calls->hurry();
     slots_due_ = std::min(slots_due_, slot.next_due());
   }
   return false;

@@ -5,6 +5,7 @@
 #include <worker_sdk/testing/fake_context.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -173,6 +174,23 @@ TEST_CASE("a shelf is opened by its key, and ill while it is not there") {
   CHECK(context.logged() == "info closed\n");
 }
 // end: life-test
+
+// guide: async-test
+TEST_CASE("a shelf that is far away keeps no thread busy") {
+  using namespace std::chrono_literals;
+  muster::Plugin plugin({.name = "far", .ns = "FAR", .version = "0.1.0"});
+  plugin.type({.name = "FAR::Note"}).read_many_async([](const muster::AsyncReadMany& call) {
+    call.after(20ms, [call] {  // or from where a client with callbacks calls back
+      std::vector<muster::Result<muster::Resource>> answers;
+      for (const auto& id : call.request().native_ids) {
+        answers.emplace_back(muster::Resource{id, muster::Properties{{"text", "milk"}}, ""});
+      }
+      call.answer(std::move(answers));
+    });
+  });
+  CHECK(muster::testing::read_all(plugin, "FAR::Note", muster::Json::object(), {"a", "b"}).size() == 2);
+}
+// end: async-test
 
 TEST_CASE("the manifest holds together") {
   CHECK(Notes().plugin.manifest().types.size() == 2);

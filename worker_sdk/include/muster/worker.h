@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/async.h"
 #include "muster/job.h"
 
 namespace muster {
@@ -48,6 +49,8 @@ class Type {
   using ListFunction = std::function<Result<ListPage>(const ListRequest&, JobContext&)>;
   using ReadFunction = std::function<Result<Resource>(const ReadRequest&, JobContext&)>;
   using ReadManyFunction = std::function<std::vector<Result<Resource>>(const ReadManyRequest&, JobContext&)>;
+  using AsyncListFunction = std::function<void(AsyncList)>;
+  using AsyncReadManyFunction = std::function<void(AsyncReadMany)>;
   using CreateFunction = std::function<Result<Mutation>(const CreateRequest&, JobContext&)>;
   using UpdateFunction = std::function<Result<Mutation>(const UpdateRequest&, JobContext&)>;
   using DeleteFunction = std::function<Result<Mutation>(const DeleteRequest&, JobContext&)>;
@@ -61,6 +64,14 @@ class Type {
   Type& read(ReadFunction function);
   /// Instead of read(), where the provider can read many at once; answers each id, in order.
   Type& read_many(ReadManyFunction function);
+
+  // Asynchronous functions, instead of the above: for jobs that mostly wait. They are called on the worker's loop,
+  // which keeps its leases, and must return at once: nothing that blocks, and no computing beyond a fraction of a
+  // millisecond, there or in what after() calls; block() is for that. A job that waits so takes up its slot, but no
+  // thread. Plugin::run(), which tests call, waits for their answers, and calls there what they wait for.
+
+  Type& list_async(AsyncListFunction function);
+  Type& read_many_async(AsyncReadManyFunction function);
 
   // Changes need read(), which settles what is not known after a failure.
 
@@ -79,6 +90,8 @@ class Type {
   TypeInfo info_;
   ListFunction list_;
   ReadManyFunction read_;
+  AsyncListFunction async_list_;  // beside list_, which then waits for it
+  AsyncReadManyFunction async_read_;
   CreateFunction create_;
   UpdateFunction update_;
   DeleteFunction remove_;
@@ -123,6 +136,12 @@ class Plugin {
   /// Runs one job; a document of its operation has its secrets filled in. Never throws: an exception of a function, a
   /// wrong type or a broken contract comes back as Error.
   [[nodiscard]] JobResult run(const Job& job, const Json& resolved_config, JobContext& context) const;
+  /// Whether begin() has it: its function is an asynchronous one.
+  [[nodiscard]] bool is_async(const Job& job) const;
+  /// Begins one such job. `done` gets what run() would return: once, from any thread, maybe before begin() returns.
+  /// Never throws. `resolved_config` is not needed any longer when it returns, the context until `done` was called.
+  void begin(const std::shared_ptr<const Job>& job, const Json& resolved_config, std::shared_ptr<AsyncContext> context,
+             std::function<void(JobResult)> done) const;
   /// Run the functions of its life, as the worker does; without such a function all is well. Never throw.
   Result<void> run_initialize(InitializeContext& context) const;
   Result<void> run_health(Context& context) const;
