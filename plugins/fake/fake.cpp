@@ -15,8 +15,10 @@
 namespace muster::fake {
 namespace {
 
-constexpr std::size_t kPageBytes = 4 << 20;  // more properties than this go into no page
-constexpr char kWrittenToken = 'w';          // page tokens of the things that were written begin with it
+constexpr std::size_t kPageBytes = 4 << 20;     // more properties than this go into no page
+constexpr std::size_t kQuickBytes = 256 << 10;  // more properties than these are made and answered in a thread
+constexpr std::size_t kLeastBytes = 200;        // that properties have anyway
+constexpr char kWrittenToken = 'w';             // page tokens of the things that were written begin with it
 
 enum Draw : std::uint64_t { kLatency, kThrottle, kFail };
 
@@ -52,13 +54,27 @@ std::uint64_t question(std::uint64_t seed, const StatusRequest& request) {
   return mix_text(mix_text(seed, "status"), request.request_id);
 }
 
+using SharedConfig = std::shared_ptr<const Config>;
+
 /// The config of a target; it is parsed where it is another one than at the last call of this thread.
-Result<Config> config_of(const Json& source) {
-  thread_local std::optional<std::pair<Json, Config>> last;
+Result<SharedConfig> config_of(const Json& source) {
+  thread_local std::optional<std::pair<Json, SharedConfig>> last;
   if (last && last->first == source) return last->second;
   auto config = Config::parse(source);
-  if (config) last.emplace(source, *config);
-  return config;
+  if (!config) return config.error();
+  last.emplace(source, std::make_shared<const Config>(std::move(*config)));
+  return last->second;
+}
+
+// What the answer takes at most, in bytes of properties.
+
+std::size_t bytes_of(const ListRequest& request, const Config& config) {
+  const auto size = request.page_size > 0 ? std::min(config.page, request.page_size) : config.page;
+  return size * std::max<std::size_t>(config.bytes, kLeastBytes);
+}
+
+std::size_t bytes_of(const ReadManyRequest& request, const Config& config) {
+  return request.native_ids.size() * std::max<std::size_t>(config.bytes, kLeastBytes);
 }
 
 /// The service in front of the cloud: slow, at times overloaded or down. The seed and the question say how long a call
@@ -72,33 +88,47 @@ class Service {
 
   /// What every call begins with: the config of the target, after the wait and the draws.
   template <typename Request>
-  Result<Config> enter(const Request& request, JobContext& context) {
+  Result<SharedConfig> enter(const Request& request, JobContext& context) {
     auto config = config_of(request.target.config);
     if (!config) return config;
-    if (auto failed = take(*config, request, context)) return std::move(*failed);
+    const auto asked = question((*config)->seed, request);
+    take_time(time_of(**config, asked), context.stop_token());
+    if (auto failed = refused(**config, asked, context)) return std::move(*failed);
     return config;
   }
 
-  /// A page, once its time is over. Of a cloud that is only computed it is made meanwhile: the time that a call takes
-  /// is that until its answer is there. What a state holds is looked at in the end.
-  template <typename Make>
-  Result<ListPage> list(const ListRequest& request, JobContext& context, Make make) {
-    const auto config = config_of(request.target.config);
-    if (!config) return config.error();
-    std::optional<Result<ListPage>> made;
-    if (config->state.empty()) made = make(*config);
-    if (auto failed = take(*config, request, context)) return std::move(*failed);
-    return made ? std::move(*made) : make(*config);
+  /// Answers with what `ask(config, call)` gives, once the call's time is over. Of a cloud that is only computed it is
+  /// made meanwhile: the time that a call takes is that until its answer is there. What a state holds is looked at in
+  /// the end.
+  template <typename Call, typename Ask>
+  void answer(const Call& call, Ask ask) {
+    const auto found = config_of(call.request().target.config);
+    if (!found) return call.answer(found.error());
+    const bool large = bytes_of(call.request(), **found) > kQuickBytes;
+    const auto begin = [this, call, ask, large, config = *found] {
+      using Answer = decltype(ask(*config, call));
+      const auto made = config->state.empty() ? std::make_shared<Answer>(ask(*config, call)) : nullptr;
+      const auto asked = question(config->seed, call.request());
+      const auto end = [this, call, ask, large, config, made, asked] {
+        if (auto failed = refused(*config, asked, call.context())) return call.answer(std::move(*failed));
+        if (made && !large) return call.answer(std::move(*made));
+        call.block([call, ask, config, made] { call.answer(made ? std::move(*made) : ask(*config, call)); });
+      };
+      const auto time = time_of(*config, asked);
+      if (time.count() > 0) return call.after(time, end);
+      end();
+    };
+    if (large) return call.block(begin);
+    begin();
   }
 
  private:
-  /// The wait, then the draws whether the call fails.
-  template <typename Request>
-  std::optional<Error> take(const Config& config, const Request& request, JobContext& context) {
-    const auto asked = question(config.seed, request);
-    if (!take_time(config.latency_ms.of(mix(asked, kLatency)), context.stop_token())) {
-      return failure(Errc::kCancelled, "cancelled");
-    }
+  [[nodiscard]] static std::chrono::microseconds time_of(const Config& config, std::uint64_t asked) {
+    return config.latency_ms.of(mix(asked, kLatency));
+  }
+  /// After the wait: whether the call was stopped meanwhile, or is drawn to fail.
+  std::optional<Error> refused(const Config& config, std::uint64_t asked, JobContext& context) {
+    if (context.stop_token().stop_requested()) return failure(Errc::kCancelled, "cancelled");
     const auto times = times_asked_[asked % times_asked_.size()].fetch_add(1, std::memory_order_relaxed);
     const auto call = mix(asked, times);
     if (unit(mix(call, kThrottle)) < config.throttle_rate) return throttled("too many calls", kRetryAfter);
@@ -229,24 +259,23 @@ Result<ListPage> list_parts(const Service& service, const Config& config, const 
             [&](std::uint64_t index) { return cloud.part(*parent, static_cast<std::uint32_t>(index)); });
 }
 
-std::vector<Result<Resource>> read(Service& service, const ReadManyRequest& request, JobContext& context) {
-  const auto all = [&](const Error& error) {
-    return std::vector<Result<Resource>>(request.native_ids.size(), Result<Resource>(error));
-  };
-  const auto config = service.enter(request, context);
-  if (!config) return all(config.error());
-  auto state = open_state(*config, request.target);
-  if (!state) return all(state.error());
+using Answers = std::vector<Result<Resource>>;
+
+Result<Answers> read(const Service& service, const Config& config, const AsyncReadMany& reads) {
+  const auto& request = reads.request();
+  auto state = open_state(config, request.target);
+  if (!state) return state.error();
   std::optional<Call> call;  // reads that go well anyway are not worth a line in the log
-  if (config->fail.contains("read")) {
-    const auto key = "read-" + std::to_string(question(config->seed, request));
+  if (config.fail.contains("read")) {
+    const auto key = "read-" + std::to_string(question(config.seed, request));
     const auto first = request.native_ids.empty() ? std::string() : request.native_ids.front();
-    call.emplace(**state, *config, service.now(), CallInfo{"read", request.type, first, {}, key}, context.stop_token());
-    if (const auto error = call->before()) return all(*error);
+    const CallInfo info{"read", request.type, first, {}, key};
+    call.emplace(**state, config, service.now(), info, reads.context().stop_token());
+    if (const auto error = call->before()) return *error;
     call->done("done", first);
   }
-  const Cloud cloud(*config);
-  std::vector<Result<Resource>> answers;
+  const Cloud cloud(config);
+  Answers answers;
   answers.reserve(request.native_ids.size());
   for (const auto& id : request.native_ids) {
     std::optional<Resource> found;
@@ -258,7 +287,7 @@ std::vector<Result<Resource>> read(Service& service, const ReadManyRequest& requ
     answers.push_back(found ? Result<Resource>(std::move(*found)) : not_found("no " + request.type + " " + id));
   }
   if (call) {
-    if (const auto error = call->after()) return all(*error);
+    if (const auto error = call->after()) return *error;
   }
   return answers;
 }
@@ -268,13 +297,13 @@ template <typename Request, typename Act>
 Result<Mutation> change(Service& service, const Request& request, JobContext& context, Act act) {
   const auto config = service.enter(request, context);
   if (!config) return config.error();
-  if (config->state.empty()) {
+  if ((*config)->state.empty()) {
     return unsupported("this cloud is only computed; changes need config.state, a path that its workers share");
   }
-  for (std::uint32_t type = config->types; type < kMaxTypes; ++type) {
+  for (std::uint32_t type = (*config)->types; type < kMaxTypes; ++type) {
     if (request.type == thing_type(type)) return invalid_request("config.types: this cloud has no " + request.type);
   }
-  return act(*config, service.now(), request, context);
+  return act(**config, service.now(), request, context);
 }
 
 void add_changes(Type& type, const std::shared_ptr<Service>& service) {
@@ -305,8 +334,9 @@ JsonText part_schema() {
 }
 
 Result<Inspection> inspect(Service& service, const InspectRequest& request, JobContext& context) {
-  const auto config = service.enter(request, context);
-  if (!config) return config.error();
+  const auto entered = service.enter(request, context);
+  if (!entered) return entered.error();
+  const auto& config = *entered;
   Inspection inspection;
   inspection.system = "fake:" + std::to_string(config->seed);
   if (config->filtered_share > 0) {
@@ -336,8 +366,9 @@ std::int64_t wall_clock() {
 
 void add_types(Plugin& plugin, WallClock clock) {
   const auto service = std::make_shared<Service>(std::move(clock));
-  const auto read_many = [service](const ReadManyRequest& request, JobContext& context) {
-    return read(*service, request, context);
+  const auto read_many = [service](const AsyncReadMany& call) {
+    service->answer(
+        call, [service](const Config& config, const AsyncReadMany& reads) { return read(*service, config, reads); });
   };
   for (std::uint32_t number = 0; number < kMaxTypes; ++number) {
     TypeInfo thing;
@@ -348,12 +379,12 @@ void add_types(Plugin& plugin, WallClock clock) {
     thing.settle = Millis{kSettleMs};
     thing.examples = {R"({"name":"web","size":3,"Tags":[{"Key":"Env","Value":"dev"}]})"};
     auto& type = plugin.type(std::move(thing))
-                     .list([service, number](const ListRequest& request, JobContext& context) {
-                       return service->list(request, context, [&](const Config& config) {
-                         return list_things(*service, config, number, request);
+                     .list_async([service, number](const AsyncList& call) {
+                       service->answer(call, [service, number](const Config& config, const AsyncList& list) {
+                         return list_things(*service, config, number, list.request());
                        });
                      })
-                     .read_many(read_many);
+                     .read_many_async(read_many);
     add_changes(type, service);
   }
   TypeInfo part;
@@ -366,11 +397,12 @@ void add_types(Plugin& plugin, WallClock clock) {
   part.settle = Millis{kSettleMs};
   part.examples = {R"({"name":"disk","thing":"thing0-00000042","size":3})"};
   auto& type = plugin.type(std::move(part))
-                   .list([service](const ListRequest& request, JobContext& context) {
-                     return service->list(request, context,
-                                          [&](const Config& config) { return list_parts(*service, config, request); });
+                   .list_async([service](const AsyncList& call) {
+                     service->answer(call, [service](const Config& config, const AsyncList& list) {
+                       return list_parts(*service, config, list.request());
+                     });
                    })
-                   .read_many(read_many);
+                   .read_many_async(read_many);
   add_changes(type, service);
   plugin.inspect([service](const auto& request, auto& context) { return inspect(*service, request, context); });
 }
