@@ -81,17 +81,15 @@ json requests(const std::string& url, const std::string& count, const std::strin
 /// As many jobs of 20 ms and of the sizes that `like` tells of as workers with so many slots do that know nothing else.
 double slow_requests(const std::string& url, std::uint32_t workers, std::uint32_t slots, const json& like,
                      const std::string& seconds) {
-  const std::vector<std::string> shape{"--window", std::to_string(slots), "--reply", like.at("reply_bytes").dump()};
   Processes processes;
   for (std::uint32_t i = 0; i < workers; ++i) {
-    auto words = shape;
-    words.insert(words.begin(), {"slots", "--place", std::to_string(i)});
+    const std::vector<std::string> words{"slots", "--place", std::to_string(i), "--reply",
+                                         like.at("reply_bytes").dump()};
     processes.pids.push_back(start_program("bench_yardstick", words, url, "/dev/null"));
   }
-  auto words = shape;
-  words.insert(words.begin(), "slow-requests");
-  words.insert(words.end(),
-               {"--count", std::to_string(workers), "--seconds", seconds, "--request", like.at("job_bytes").dump()});
+  const std::vector<std::string> words{
+      "slow-requests", "--window",  std::to_string(slots),      "--count", std::to_string(workers), "--seconds",
+      seconds,         "--request", like.at("job_bytes").dump()};
   return run_program("bench_yardstick", words, url).at("per_second").get<double>();
 }
 
@@ -189,7 +187,8 @@ void scale(const Options& options, Report& report) {
       figure.floor = 0.9;
     }
     report.add(figure);
-    report.add({"scale/" + std::to_string(count) + ", straight-line", "jobs/s", rates, "sleeping threads", straight});
+    report.add(
+        {"scale/" + std::to_string(count) + ", straight-line", "jobs/s", rates, "workers with a timer", straight});
   }
   Workers workers;
   workers.add("fake", 4, kSlots);

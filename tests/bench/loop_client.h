@@ -2,10 +2,9 @@
 
 #include <nats/nats.h>
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include <array>
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -60,7 +59,6 @@ class LoopClient {
   ~LoopClient() {
     natsSubscription_Destroy(subscription_);
     natsConnection_Destroy(connection_);
-    ::close(wake_);
   }
   LoopClient(const LoopClient&) = delete;
   LoopClient& operator=(const LoopClient&) = delete;
@@ -74,20 +72,16 @@ class LoopClient {
   void answer(const char* subject, std::string_view data) {
     check(natsConnection_Publish(connection_, subject, data.data(), static_cast<int>(data.size())), "answer");
   }
-  /// Ends the sleep of turn(). Thread: any.
-  void wake() const { check(::eventfd_write(wake_, 1) == 0 ? NATS_OK : NATS_ERR, "wake"); }
 
-  /// Writes what was published, sleeps until something comes, or somebody wakes it, reads it, and calls `take(const
+  /// Writes what was published, sleeps until something comes, for `limit` at most, reads it, and calls `take(const
   /// Arrived&)` for each message. False when the connection is gone.
   template <typename Take>
-  bool turn(Take take) {
+  bool turn(Take take, std::chrono::nanoseconds limit = kLongestSleep) {
     if (wants_write_) natsConnection_ProcessWriteEvent(connection_);
-    std::array<pollfd, 2> entries{
-        {{socket_, static_cast<short>(POLLIN | (wants_write_ ? POLLOUT : 0)), 0}, {wake_, POLLIN, 0}}};
-    ::poll(entries.data(), entries.size(), 1000);
-    eventfd_t woken = 0;
-    if (entries[1].revents != 0) ::eventfd_read(wake_, &woken);
-    if (entries[0].revents & (POLLIN | POLLHUP | POLLERR)) natsConnection_ProcessReadEvent(connection_);
+    pollfd entry{socket_, static_cast<short>(POLLIN | (wants_write_ ? POLLOUT : 0)), 0};
+    const timespec timeout{0, std::clamp<std::int64_t>(limit.count(), 0, kLongestSleep.count())};
+    ::ppoll(&entry, 1, &timeout, nullptr);
+    if (entry.revents & (POLLIN | POLLHUP | POLLERR)) natsConnection_ProcessReadEvent(connection_);
     for (natsMsg* message = nullptr; natsSubscription_NextMsg(&message, subscription_, 0) == NATS_OK;) {
       take(Arrived(message));
     }
@@ -134,12 +128,12 @@ class LoopClient {
   }
   static natsStatus detach(void*) { return NATS_OK; }
 
-  static constexpr double kLongestSilence = 30;  // seconds
+  static constexpr double kLongestSilence = 30;                          // seconds
+  static constexpr std::chrono::nanoseconds kLongestSleep{999'999'999};  // of one turn
 
   natsConnection* connection_ = nullptr;
   natsSubscription* subscription_ = nullptr;
   natsSock socket_ = -1;
-  int wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   bool wants_write_ = false;
   Stopwatch heard_;
 };

@@ -33,7 +33,7 @@ struct RequestOptions {
   double seconds = 2;                      // for so long
 };
 int serve_echo(const RequestOptions& options);  // yardstick_requests.cpp
-/// Jobs of 20 ms in `window` slots, each a thread.
+/// Answers after 20 ms.
 int serve_slots(const RequestOptions& options);    // yardstick_slots.cpp
 int run_slots(const RequestOptions& options);      // yardstick_slots.cpp: always as many jobs with each as it has slots
 int serve_silence(const RequestOptions& options);  // yardstick_requests.cpp: hears what JetStream is asked

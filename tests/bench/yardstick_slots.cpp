@@ -1,18 +1,15 @@
-// What many workers with slots are measured against: each has a subject of its own, and a thread for each of its slots
-// that sleeps for 20 ms, as blocking code of a plugin does; who asks has always as many requests with each as it has
-// slots, and asks the next with the answer in hand. Left out, against dispatch and workers: queue groups, leases,
-// tokens, heartbeats, deadlines, limits, and whatever the bytes mean.
+// What many workers with slots are measured against: each has a subject of its own and one thread, which answers each
+// request when its 20 ms are over; who asks has always as many requests with each as it has slots, and asks the next
+// with the answer in hand. Left out, against dispatch and workers: queue groups, leases, tokens, heartbeats, deadlines,
+// limits, and whatever the bytes mean.
 
+#include <chrono>
 #include <cinttypes>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "tests/bench/loop_client.h"
 #include "tests/bench/stopwatch.h"
@@ -31,44 +28,20 @@ std::string subject_of(std::uint32_t place) {
 }  // namespace
 
 int serve_slots(const RequestOptions& options) {
+  using Clock = std::chrono::steady_clock;
   LoopClient client(options.url, subject_of(options.place));
   const std::string answer(options.reply, 'r');
-  std::mutex mutex;
-  std::condition_variable called;
-  std::deque<std::string> asked, done;  // reply subjects
-  std::vector<std::thread> slots;
-  for (std::uint32_t i = 0; i < options.window; ++i) {
-    slots.emplace_back([&] {
-      std::unique_lock lock(mutex);
-      for (;;) {
-        called.wait(lock, [&] { return !asked.empty(); });
-        auto reply = std::move(asked.front());
-        asked.pop_front();
-        lock.unlock();
-        std::this_thread::sleep_for(kLatency);
-        lock.lock();
-        done.push_back(std::move(reply));
-        if (done.size() == 1) client.wake();
-      }
-    });
-  }
-  for (bool open = true; open;) {
-    open = client.turn([&](const Arrived& request) {
-      if (request.data() == kHello) return client.answer(request, kHello);
-      {
-        const std::lock_guard lock(mutex);
-        asked.emplace_back(request.reply());
-      }
-      called.notify_one();
-    });
-    std::deque<std::string> ended;
-    {
-      const std::lock_guard lock(mutex);
-      ended.swap(done);
+  std::deque<std::pair<Clock::time_point, std::string>> asked;  // when the answer is due, and its subject
+  const auto take = [&](const Arrived& request) {
+    if (request.data() == kHello) return client.answer(request, kHello);
+    asked.emplace_back(Clock::now() + kLatency, request.reply());
+  };
+  while (asked.empty() ? client.turn(take) : client.turn(take, asked.front().first - Clock::now())) {
+    for (; !asked.empty() && asked.front().first <= Clock::now(); asked.pop_front()) {
+      client.answer(asked.front().second.c_str(), answer);
     }
-    for (const auto& reply : ended) client.answer(reply.c_str(), answer);
   }
-  std::_Exit(0);  // the slots are never done
+  return 0;
 }
 
 int run_slots(const RequestOptions& options) {
