@@ -135,6 +135,28 @@ TEST_CASE_METHOD(PagesFixture, "the page that is asked for next is made before, 
   CHECK(made(second) == 2);
 }
 
+TEST_CASE_METHOD(PagesFixture, "a page waits for its list, however late, until another list wants its place") {
+  const auto& counting = test::put_failing_before(store);
+  for (int i = 0; i < 40; ++i) system.add("NS::Box", {"box" + std::to_string(i), "{}"});
+  start_discovered();
+  advance(Millis(500));
+  const auto made = [&](Json& request) {
+    const auto before = counting.queries;
+    request["cursor"] = api("resources", request).at("next");
+    return counting.queries - before;
+  };
+  Json first{{"limit", 5}}, second{{"limit", 6}};
+  CHECK(made(first) == 1);
+  CHECK(made(first) == 2);
+  advance(Millis(5'000));
+  CHECK(made(first) == 1);  // the fourth
+  advance(Millis(5'000));
+  CHECK(made(second) == 1);
+  CHECK(made(second) == 2);  // has the place now
+  CHECK(made(first) == 1);   // the fourth, again
+  CHECK(made(second) == 1);
+}
+
 TEST_CASE_METHOD(PagesFixture, "lists that are read at the same time have their own pages") {
   for (int i = 0; i < 40; ++i) system.add(i % 2 == 0 ? "NS::Box" : "NS::Crate", {"thing" + std::to_string(i), "{}"});
   manifest.types.push_back(manifest.types.front());
