@@ -50,7 +50,6 @@ void read_remote(const muster::AsyncReadMany& call) {
   if (id.starts_with("block")) return call.block([call, answer] { call.after(1ms, answer); });
   if (id.starts_with("thread")) return std::thread(answer).detach();
   if (id == "until-stopped") return call.after(1h, answer);
-  if (id == "held") std::this_thread::sleep_for(600ms);
   answer();
 }
 

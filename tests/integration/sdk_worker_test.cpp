@@ -279,10 +279,7 @@ TEST_CASE("asynchronous jobs are answered from wherever their answers come") {
       CHECK(std::get<Item>(item).properties == R"({"id":")" + token + R"("})");
     }
   }
-  read("held");
-  CHECK(coordinator.results(1).contains("held"));
-  process.wait_for_log("the loop was held for");
-  CHECK(coordinator.ask("$SRV.STATS")["endpoints"][0]["num_requests"] == 321);
+  CHECK(coordinator.ask("$SRV.STATS")["endpoints"][0]["num_requests"] == 320);
 
   read("until-stopped");
   const auto accepted = coordinator.next<JobReply>(Coordinator::reply_subject("until-stopped"));

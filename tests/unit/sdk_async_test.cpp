@@ -167,6 +167,35 @@ TEST_CASE("A call that ignores its stop token leaves a stuck slot until it answe
   CHECK(worker.heartbeats().back().stuck_slots == 0);
 }
 
+TEST_CASE("A call that holds the loop for long is named in the log, and one in a thread is not") {
+  const Millis held{GENERATE(499, 500)};
+  Reads reads;
+  std::function<void()> works;
+  const auto answer = [&](const AsyncReadMany& call) {
+    works();
+    call.answer(Answers{thing("a")});
+  };
+  bool on_loop = true;
+  SECTION("when it begins") {
+    reads.read = answer;
+  }
+  SECTION("after a wait") {
+    reads.read = [&](const AsyncReadMany& call) { call.after(1ms, [&answer, call] { answer(call); }); };
+  }
+  SECTION("in a slot's thread") {
+    on_loop = false;
+    reads.read = [&](const AsyncReadMany& call) { call.block([&answer, call] { answer(call); }); };
+  }
+  LoopWorker worker(reads);
+  works = [&] { worker.stall(held); };
+  worker.ask("t");
+  worker.advance(1ms);
+  worker.run_blocking();
+  CHECK(worker.answered("t") == 1);
+  const auto line = "job=job-t token=t target=target held the worker's loop for 500 ms";
+  CHECK((worker.logged().find(line) != std::string::npos) == (on_loop && held == 500ms));
+}
+
 TEST_CASE("What goes wrong in an asynchronous call is that job's failure") {
   Reads reads;
   std::string message;
@@ -281,6 +310,26 @@ TEST_CASE("An answer that comes while the call begins to wait leaves nothing beh
   worker.ask("t");
   CHECK(worker.answered("t") == 1);
   CHECK(worker.calls().next_due() == TimePoint::max());
+}
+
+TEST_CASE("A call that is answered waits for nothing beside the next page's") {
+  Plugin plugin({.name = "async", .ns = "AS", .version = "1.0.0"});
+  std::optional<AsyncList> first;
+  plugin.type({.name = "AS::Thing", .list_gives = ListGives::kProperties}).list_async([&](const AsyncList& call) {
+    if (!first) {
+      first = call;
+      return call.answer(ListPage{.items = {thing("a")}, .next_page_token = "more"});
+    }
+    first->after(1h, [] {});
+    call.after(1ms, [call] { call.answer(ListPage{.items = {thing("b")}}); });
+  });
+  WorkerHarness worker(plugin);
+  worker.start_accepted();
+  worker.resolve_config();
+  worker.send_to_pool(worker.job("t", ListJob{.parent = {}, .page_token = {}, .page_size = 100, .pages = 2}));
+  worker.advance(1ms);
+  CHECK(std::get<ListResult>(worker.result("t")).items.size() == 2);
+  first.reset();
 }
 
 TEST_CASE("Tests call asynchronous functions as all others") {

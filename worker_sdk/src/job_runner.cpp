@@ -25,6 +25,7 @@ constexpr Millis kConfigTtl{60'000};
 constexpr std::size_t kMaxConfigs = 256;
 constexpr Millis kPagesWithin{10};               // of one answer
 constexpr std::size_t kPagesBytes = 256 * 1024;  // of one answer before the last of its pages, and of that
+constexpr Millis kHeldLong{500};                 // of the loop: heartbeats, which renew leases, are due every second
 constexpr Millis kRefusedFor{5000};              // a hint: what keeps a worker from changes seldom passes at once
 
 /// `Interface`   JobContext or AsyncContext
@@ -228,7 +229,8 @@ class JobRunner::AsyncRun final : public RunningContext<AsyncContext>, public st
   void after(std::chrono::nanoseconds wait, std::function<void()> then) override {
     const std::lock_guard lock(mutex_);
     if (!take_turn()) return;
-    timer_ = calls_->at(wait_end(clock_.now(), wait), stop_token(), continuation(std::move(then)));
+    timer_ = calls_->at(wait_end(clock_.now(), wait), stop_token(),
+                        continuation([this, then = std::move(then)] { on_loop(then); }));
   }
   void block(std::function<void()> then) override {
     const std::lock_guard lock(mutex_);
@@ -241,8 +243,21 @@ class JobRunner::AsyncRun final : public RunningContext<AsyncContext>, public st
       const std::lock_guard lock(mutex_);
       answered_ = false;
     }
-    plugin_.begin(job, config_->value, shared_from_this(),
-                  [self = shared_from_this()](JobResult result) { self->on_answer(std::move(result)); });
+    on_loop([&] {
+      plugin_.begin(job, config_->value, shared_from_this(),
+                    [self = shared_from_this()](JobResult result) { self->on_answer(std::move(result)); });
+    });
+  }
+  template <typename Call>
+  void on_loop(const Call& call) {
+    const TimePoint begun = clock_.now();
+    call();
+    const auto held = std::chrono::duration_cast<Millis>(clock_.now() - begun);
+    if (held < kHeldLong) return;
+    log().warn(
+        "held the worker's loop for {} ms, in which no lease was renewed: what blocks or computes in an asynchronous "
+        "function belongs into AsyncCall::block()",
+        held.count());
   }
   void on_answer(JobResult result) {
     end_turns();
@@ -289,7 +304,7 @@ class JobRunner::AsyncRun final : public RunningContext<AsyncContext>, public st
   }
 
   const Plugin& plugin_;
-  const std::shared_ptr<spdlog::logger> log_;
+  const std::shared_ptr<spdlog::logger> log_;  // that of the context writes to it
   const Clock& clock_;
   const std::shared_ptr<const Job> job_;
   const std::shared_ptr<const Config> config_;

@@ -29,7 +29,6 @@ namespace {
 constexpr std::size_t kBatch = 256;  // messages handled in one turn of the loop
 constexpr Millis kConnectAgain{1000};
 constexpr Millis kCloseTimeout{1000};
-constexpr Millis kHeldLong{500};               // heartbeats, which renew leases, are due every second
 constexpr std::chrono::seconds kExitLimit{2};  // for destructors and threads of the plugin
 
 /// Connects, trying again while the server is not there. Null: a signal came, or there is no use in trying.
@@ -109,8 +108,8 @@ WorkerCore::Options core_options(const Plugin& plugin, const WorkerOptions& opti
 }
 
 /// The loop: what has come, what has ended, what is due.
-void run_loop(WorkerCore& core, NatsBus& bus, ThreadExecutor& executor, const StopSignals& signals, const Clock& clock,
-              spdlog::logger& log) {
+void run_loop(WorkerCore& core, NatsBus& bus, ThreadExecutor& executor, const StopSignals& signals,
+              const Clock& clock) {
   LoopCalls& calls = *executor.calls();
   std::vector<Message> batch;
   while (!core.ended()) {
@@ -125,12 +124,6 @@ void run_loop(WorkerCore& core, NatsBus& bus, ThreadExecutor& executor, const St
     if (signals.came()) core.drain(now, kDrainLimit);
     core.tick(now);
     executor.start();
-    if (const auto held = std::chrono::duration_cast<Millis>(clock.now() - now); held > kHeldLong) {
-      log.warn(
-          "the loop was held for {} ms, in which no lease was renewed: the process stood still, or an asynchronous "
-          "function blocks or computes, for which there is AsyncCall::block()",
-          held.count());
-    }
   }
 }
 
@@ -149,7 +142,7 @@ int serve(const Plugin& plugin, const WorkerOptions& options, const std::shared_
     return 1;
   }
   executor.start();
-  run_loop(core, *bus, executor, signals, clock, *log);
+  run_loop(core, *bus, executor, signals, clock);
 
   signals.wake(nullptr);
   const int status = core.state() == WorkerCore::State::kDrained ? 0 : 1;
