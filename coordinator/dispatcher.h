@@ -66,6 +66,8 @@ inline constexpr Millis kReadLease{3000};      // until a silent worker's read g
 inline constexpr Millis kChangeLease{10'000};  // until a silent worker's change does
 inline constexpr int kWorkersTaken = 3;        // workers a job may take with it
 inline constexpr Millis kBusyPause{100};       // how long a worker that said `busy` is spared
+inline constexpr Millis kWaitForSlot{40};      // how long a read may wait at a worker for its next free slot
+inline constexpr Millis kNoPlace{5000};        // how long none waits there where one has waited in vain
 inline constexpr Millis kNobodyPause{250};     // until a lane without responders is tried again
 
 /// Queues jobs, hands them to workers, keeps their leases, tries again. Decides only: what is to be sent goes to
@@ -169,6 +171,8 @@ class Dispatcher {
     bool stranded = false;   // of a change that has gone: with a worker that is lost
     bool limited = false;    // the target had a rate when it was sent
     bool offered = false;    // to a worker that is there, which did not take it
+    bool waits = false;      // was sent to a worker that had no slot free
+    bool slow = false;       // its worker has said that it takes a while
     Token token;
     WorkerId worker;                 // whom it is known to be with
     WorkerId last_worker;            // who had it last: at another attempt others come first
@@ -216,14 +220,24 @@ class Dispatcher {
   void enqueue(Record& record, bool front);
   void delay(Record& record, TimePoint until);
   void pump(const Lane& lane, LaneState& state, TimePoint now, Effects& effects);
+  /// How many jobs more a lane takes. Flying ones are in slots, with lost workers, or wait at workers.
+  struct Room {
+    std::size_t slots = 0;   // free
+    std::size_t places = 0;  // to wait, at workers whose slots are taken
+    bool crowded = false;    // there is work for all slots, and more may wait: who has it is to be known
+  };
+  [[nodiscard]] Room room(const Lane& lane, const LaneState& state, TimePoint now);
+  void fill(Room& room, const Lane& lane, LaneState& state, TimePoint now, Effects& effects);
   /// `full`   manifests whose workers have no room
   std::optional<JobId> next_job(const Lane& lane, LaneState& state, const std::set<std::string>& full, TimePoint now);
   /// It and its target are next again.
   void put_back(Record& record, LaneState& state);
-  bool send(Record& record, LaneState& state, TimePoint now, Effects& effects);
+  bool send(Record& record, LaneState& state, const Room& room, TimePoint now, Effects& effects);
   /// Whether a worker of it has been heard since.
   [[nodiscard]] bool is_heard_after(const Lane& lane, TimePoint time);
-  WorkerEntry* choose(const Record& record, TimePoint now);
+  /// Whether its next way to a worker may be one to a slot that is still taken: a small loss where it is turned away.
+  [[nodiscard]] bool may_wait(const Record& record) const;
+  WorkerEntry* choose(const Record& record, bool may_wait, TimePoint now);
   [[nodiscard]] bool queue_group_serves(const Record& record, const LaneState& state, TimePoint now);
   void attribute(Record& record, const WorkerId& worker);
   /// The worker may begin a change: it is the one that has it. It is told at the next tick.
@@ -261,6 +275,8 @@ class Dispatcher {
   bool count_taken(Record& record);
   void cancel(std::string_view ns, const WorkerId& worker, const JobId& job, const Token& token, Effects& effects);
   void take_result(Record& record, JobResult result, std::uint32_t calls, TimePoint now);
+  /// Of a read that has a result: how quick its worker is.
+  void note_pace(const Record& record);
   void take_part(Record& record, Part part, TimePoint now, Effects& effects);
   /// Takes what other namespaces hold more of, if there is no room for a part of `ns`; false: it has the most itself.
   bool make_part_room(const std::string& ns, std::size_t bytes);

@@ -44,18 +44,26 @@ void Dispatcher::on_reply(std::string_view ns, JobReply reply, TimePoint now, Ef
   }
   if (std::holds_alternative<Busy>(reply.body)) {
     ++counters_.busy;
-    record.offered = true;
-    if (auto* worker = registry_.find(ns, reply.worker)) worker->full_until = now + kBusyPause;
+    record.offered = record.offered || !record.waits;  // it was sent there to wait for its turn
+    if (auto* worker = registry_.find(ns, reply.worker)) {
+      worker->full_until = now + kBusyPause;
+      if (record.waits) {
+        worker->no_wait_until = now + kNoPlace;
+        worker->quick = false;
+      }
+    }
     attribute(record, reply.worker);
     return untaken(record);
   }
   attribute(record, reply.worker);
   if (auto* result = std::get_if<JobResult>(&reply.body)) {
+    note_pace(record);
     take_result(record, std::move(*result), reply.calls, now);
     return;
   }
   record.state = State::kRunning;
   record.since = now;
+  record.slow = true;
   if (std::holds_alternative<Accepted>(reply.body) && is_mutation(record.spec.operation)) go(record, now);
   if (auto* part = std::get_if<Part>(&reply.body)) take_part(record, std::move(*part), now, effects);
 }
@@ -111,6 +119,12 @@ void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t cal
   } else {
     finish(record, std::move(result));
   }
+}
+
+/// One that has waited may have been as quick as it was without that, or not.
+void Dispatcher::note_pace(const Record& record) {
+  if (is_mutation(record.spec.operation) || (record.waits && !record.slow)) return;
+  if (auto* worker = registry_.find(record.spec.lane.ns, record.worker)) worker->quick = !record.slow;
 }
 
 void Dispatcher::take_part(Record& record, Part part, TimePoint now, Effects& effects) {

@@ -92,7 +92,9 @@ std::optional<JobId> Dispatcher::next_job(const Lane& lane, LaneState& state, co
 
 void Dispatcher::put_back(Record& record, LaneState& state) {
   auto& queue = state.queues[static_cast<std::size_t>(record.spec.priority)];
+  const auto pass = queue.pass;
   enqueue(record, true);
+  queue.pass = pass;  // it was not idle: its turn is now, and not after what may go meanwhile
   const auto turn = std::ranges::find(queue.targets, record.spec.target.id, &TargetQueue::target);
   queue.targets.splice(queue.targets.begin(), queue.targets, turn);
 }
@@ -103,15 +105,40 @@ void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects
     blocked_until_ = std::min(blocked_until_, state.not_before);
     return;
   }
-  const auto capacity =
-      std::min<std::size_t>(registry_.capacity(lane), static_cast<std::size_t>(config_.limits.jobs_in_flight));
+  auto left = room(lane, state, now);
+  fill(left, lane, state, now, effects);
+  if (left.slots == 0 && registry_.slots(lane) > 0) state.last_full = now;
+}
+
+Dispatcher::Room Dispatcher::room(const Lane& lane, const LaneState& state, TimePoint now) {
+  const auto less = [](std::size_t from, std::size_t what) { return from - std::min(from, what); };
+  Room room;
+  std::size_t waiting = 0;
+  for (const auto* worker : registry_.lane(lane)) {
+    if (worker->state == WorkerState::kActive) waiting += worker->waiting();
+    room.places += worker->places(now);
+  }
+  const auto flying = state.flying - state.stranded;
+  const auto may_fly = less(static_cast<std::size_t>(config_.limits.jobs_in_flight), flying);
+  room.slots = std::min(less(registry_.capacity(lane), less(flying, waiting)), may_fly);
+  room.crowded = room.places > 0 && state.jobs - state.flying >= room.slots;
+  // While it is not known whom some jobs have met, it is not known who has no slot free.
+  room.places = state.unattributed > 0 ? 0 : std::min(room.places, may_fly - room.slots);
+  return room;
+}
+
+void Dispatcher::fill(Room& room, const Lane& lane, LaneState& state, TimePoint now, Effects& effects) {
   std::set<std::string> full;
-  while (state.flying - state.stranded < capacity) {
+  while (room.slots > 0 || room.places > 0) {
     const auto id = next_job(lane, state, full, now);
-    state.idle = !id && full.empty();
+    state.idle = !id && full.empty() && room.slots > 0;
     if (!id) return;
     auto& record = jobs_.at(*id);
-    if (send(record, state, now, effects)) continue;
+    if (send(record, state, room, now, effects)) {
+      --(record.waits || room.slots == 0 ? room.places : room.slots);
+      if (record.worker.empty()) room.places = 0;
+      continue;
+    }
     const auto index = static_cast<std::size_t>(record.spec.priority);
     state.queues[index].pass -= kStride[index];
     if (registry_.serves(lane, record.spec.manifest)) {  // all who could take it are full
@@ -129,7 +156,6 @@ void Dispatcher::pump(const Lane& lane, LaneState& state, TimePoint now, Effects
     }
     delay(record, now + kNobodyPause);  // nobody of this manifest is there: others need not wait for it
   }
-  if (registry_.slots(lane) > 0) state.last_full = now;
 }
 
 bool Dispatcher::queue_group_serves(const Record& record, const LaneState& state, TimePoint now) {
@@ -141,24 +167,31 @@ bool Dispatcher::queue_group_serves(const Record& record, const LaneState& state
   });
 }
 
-WorkerEntry* Dispatcher::choose(const Record& record, TimePoint now) {
+bool Dispatcher::may_wait(const Record& record) const {
+  const bool reads =
+      std::holds_alternative<ListJob>(record.spec.operation) || std::holds_alternative<ReadJob>(record.spec.operation);
+  return reads && record.attempt == 0 && record.last_worker.empty() &&
+         !limiter_.limits(record.spec.lane.ns, record.spec.target.id);
+}
+
+WorkerEntry* Dispatcher::choose(const Record& record, bool may_wait, TimePoint now) {
   WorkerEntry* best = nullptr;
   auto rank = [&](const WorkerEntry& w) {
-    return std::tuple(w.announcement.worker == record.last_worker, !w.healthy,
+    return std::tuple(w.announcement.worker == record.last_worker, w.assigned >= w.announcement.slots, !w.healthy,
                       static_cast<double>(w.assigned) / w.announcement.slots);
   };
   for (auto* worker : registry_.lane(record.spec.lane)) {
-    if (!worker->has_room(now)) continue;
+    if (!worker->has_room(now) && !(may_wait && worker->places(now) > 0)) continue;
     if (!record.spec.manifest.empty() && worker->announcement.manifest != record.spec.manifest) continue;
     if (best == nullptr || rank(*worker) < rank(*best)) best = worker;
   }
   return best;
 }
 
-bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& effects) {
+bool Dispatcher::send(Record& record, LaneState& state, const Room& room, TimePoint now, Effects& effects) {
   const auto& spec = record.spec;
-  const bool group = queue_group_serves(record, state, now);
-  WorkerEntry* worker = group ? nullptr : choose(record, now);
+  const bool group = !room.crowded && queue_group_serves(record, state, now);
+  WorkerEntry* worker = group ? nullptr : choose(record, room.places > 0 && may_wait(record), now);
   if (!group && worker == nullptr) return false;
 
   const bool change = is_mutation(spec.operation);
@@ -166,6 +199,8 @@ bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& 
   record.state = State::kSent;
   record.since = now;
   record.gone = false;
+  record.slow = false;
+  record.waits = worker != nullptr && worker->assigned >= worker->announcement.slots;
   ++record.attempt;
   ++state.flying;
   ++counters_.dispatched;
@@ -186,9 +221,13 @@ bool Dispatcher::send(Record& record, LaneState& state, TimePoint now, Effects& 
     list->pages = alone ? 1 : kPagesPerAnswer;
   }
   const auto time_left = std::max(Millis(1), std::chrono::duration_cast<Millis>(record.deadline - now));
-  const JobView job{fleet_,         record.id,     record.token,  record.attempt, spec.lane.ns,
-                    spec.lane.pool, spec.target,   spec.type,     spec.manifest,  change ? kChangeLease : kReadLease,
-                    time_left,      spec.priority, spec.operation};
+  const JobView job{fleet_,         record.id,
+                    record.token,   record.attempt,
+                    spec.lane.ns,   spec.lane.pool,
+                    spec.target,    spec.type,
+                    spec.manifest,  change ? kChangeLease : kReadLease,
+                    time_left,      spec.priority,
+                    spec.operation, record.waits ? kWaitForSlot : Millis{0}};
   (change && !MUSTER_MUTATION("change-before-commit") ? effects.after_commit : effects.at_once)
       .push_back({worker == nullptr ? subjects_.job(spec.lane.ns, spec.lane.pool)
                                     : subjects_.worker_job(spec.lane.ns, record.worker),

@@ -28,16 +28,19 @@ nlohmann::json to_json(const std::vector<PoolLoad>& loads) {
 
 std::vector<PoolLoad> Dispatcher::loads(TimePoint now, const std::set<Lane>* only) {
   std::map<Lane, PoolLoad> all;
+  std::map<Lane, std::size_t> waiting;  // at workers
   for (const auto& [name, worker] : registry_.workers()) {
     if (worker.state != WorkerState::kActive || (only != nullptr && !only->contains(worker.lane()))) continue;
     auto& load = all[worker.lane()];
     ++load.workers;
     load.slots += worker.announcement.slots;
+    waiting[worker.lane()] += worker.waiting();
   }
   for (const auto& [lane, state] : lanes_) {
     if (state.jobs == 0 || (only != nullptr && !only->contains(lane))) continue;
     auto& load = all[lane];
-    load.busy = state.flying;
+    load.queued = std::min(state.flying, waiting[lane]);
+    load.busy = state.flying - load.queued;
     for (const auto& queue : state.queues) {
       for (const auto& turn : queue.targets) {
         if (limiter_.ready_at(lane.ns, turn.target, now) > now) continue;

@@ -16,7 +16,7 @@ struct PoolLoad {
   Lane lane;
   std::size_t workers = 0;  // that take jobs
   std::size_t slots = 0;    // theirs
-  std::size_t busy = 0;     // jobs that are with workers
+  std::size_t busy = 0;     // jobs that workers have a slot for
   std::size_t queued = 0;   // jobs that wait for a slot; not those that wait for a target's rate limit, or a retry
   Millis wait{0};           // of the one of them that waits longest
 };

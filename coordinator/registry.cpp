@@ -104,11 +104,12 @@ Registry::Change Registry::accept(const Announcement& announcement, TimePoint no
   const bool was_lost = !added && worker.state == WorkerState::kLost;
   auto said = announcement;
   said.running.clear();   // heartbeats say it
-  said.features.clear();  // none is known here; of 10,000 workers they take hundreds of megabytes
+  said.features.clear();  // of 10,000 workers they take hundreds of megabytes
   const bool news = added || was_lost || worker.announcement != said;
   if (!added) serves_no_more(worker.announcement);
   ++serving_[said.ns][said.manifest];
   worker.announcement = std::move(said);
+  worker.lets_wait = std::ranges::find(announcement.features, kWaitingRoom) != announcement.features.end();
   worker.last_heard = now;
   if (added) {
     worker.since = wall;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,6 +50,9 @@ struct WorkerEntry {
   std::uint16_t free_slots = 0;  // as it said last
   std::uint16_t assigned = 0;    // jobs of this coordinator that it is known to hold
   TimePoint full_until;          // after a `busy`: until then nothing goes there
+  bool lets_wait = false;        // jobs beyond its slots, for one to become free
+  bool quick = false;            // its last read took less time than a worker has to say that it took it
+  TimePoint no_wait_until;       // what waited there has waited in vain
   TimePoint drain_said;          // the last time that it said it drains
   bool healthy = true;
   std::string health;
@@ -57,6 +61,16 @@ struct WorkerEntry {
   /// Takes a job now, as far as is known.
   [[nodiscard]] bool has_room(TimePoint now) const {
     return state == WorkerState::kActive && assigned < announcement.slots && full_until <= now;
+  }
+  /// Of its jobs those that have no slot yet.
+  [[nodiscard]] std::uint16_t waiting() const {
+    return static_cast<std::uint16_t>(std::max(assigned, announcement.slots) - announcement.slots);
+  }
+  /// How many more may wait there: as many as there are slots, if they are quick.
+  [[nodiscard]] std::uint16_t places(TimePoint now) const {
+    const bool open = state == WorkerState::kActive && lets_wait && quick && healthy && full_until <= now &&
+                      no_wait_until <= now && waiting() < announcement.slots;
+    return open ? static_cast<std::uint16_t>(announcement.slots - waiting()) : 0;
   }
 };
 

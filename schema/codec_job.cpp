@@ -228,6 +228,7 @@ void put(const muster::JobView& value, Job::Builder to) {
   to.setDeadlineMs(millis(value.deadline));
   to.setPriority(static_cast<Priority>(value.priority));
   std::visit(PutOperation{to.getOperation()}, value.operation);
+  to.setWaitMs(static_cast<std::uint16_t>(std::clamp<Millis::rep>(value.wait.count(), 0, UINT16_MAX)));
 }
 
 muster::Job get(Job::Reader from) {
@@ -245,6 +246,7 @@ muster::Job get(Job::Reader from) {
   job.deadline = Millis{from.getDeadlineMs()};
   job.priority = get_enum(from.getPriority(), muster::Priority::kCommand, "Job.priority");
   job.operation = get(from.getOperation());
+  job.wait = Millis{from.getWaitMs()};
   return job;
 }
 
@@ -257,7 +259,7 @@ Bytes encode(const JobView& message) {
 Bytes encode(const Job& message) {
   return encode(JobView{message.fleet, message.id, message.token, message.attempt, message.ns, message.pool,
                         message.target, message.type, message.manifest, message.lease, message.deadline,
-                        message.priority, message.operation});
+                        message.priority, message.operation, message.wait});
 }
 
 template <>

@@ -7,7 +7,7 @@
 # Body:     one message in the standard unpacked stream framing.
 #
 # What a worker does with it:
-#   no free slot                      -> reply `busy` at once, forget the job
+#   no free slot                      -> reply `busy` at once, forget the job; but see waitMs
 #   fleet, namespace or pool not its own -> reply `result` with failure INVALID_REQUEST
 #   result within 100 ms              -> reply `result`
 #   otherwise                         -> reply `accepted` within 100 ms, name (id, token) in each heartbeat,
@@ -47,6 +47,10 @@ struct Job {
     inspect @18 :InspectJob;
     call @19 :CallJob;
   }
+  waitMs @20 :UInt16;
+  # How long it may wait at the worker for a slot; 0: not at all. Sent only to workers that announce the feature
+  # `waiting-room`, and only with what changes nothing. Who waits so long in vain is answered with `busy`; a worker has
+  # as many places to wait as slots. Heartbeats name what runs, not what waits.
 }
 
 enum Priority {

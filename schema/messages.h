@@ -140,6 +140,7 @@ struct Job {
   Millis deadline{0};
   Priority priority = Priority::kDiscovery;
   JobOperation operation;
+  Millis wait{0};  // for a slot, 65535 at most; longer ones are cut
   bool operator==(const Job&) const = default;
 };
 
@@ -325,6 +326,9 @@ struct Running {
   Token token;
   bool operator==(const Running&) const = default;
 };
+
+/// The feature of a worker where jobs may wait for a slot (Job::wait).
+inline constexpr std::string_view kWaitingRoom = "waiting-room";
 
 struct Announcement {
   WorkerId worker;

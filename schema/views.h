@@ -22,6 +22,7 @@ struct JobView {
   Millis deadline;
   Priority priority;
   const JobOperation& operation;
+  Millis wait{0};
 };
 
 /// A JobReply; each member as there.

@@ -14,6 +14,8 @@ $Cxx.namespace("muster::wire");
 
 const protocolMajor :UInt16 = 1;  # a worker of another major version is rejected
 
+# Features: `waiting-room` (Job.waitMs).
+
 struct Announcement {
   # Subject: muster.announce.<ns>, as a request. A text is at most 256 bytes long.
   worker @0 :Text;         # <w>. since 1

@@ -1,7 +1,7 @@
 // What many workers with slots are measured against: each has a subject of its own and one thread, which answers each
 // request when its 20 ms are over; who asks has always as many requests with each as it has slots, and asks the next
 // with the answer in hand. Left out, against dispatch and workers: queue groups, leases, tokens, heartbeats, deadlines,
-// limits, and whatever the bytes mean.
+// limits, jobs that wait at the worker, and whatever the bytes mean.
 
 #include <chrono>
 #include <cinttypes>

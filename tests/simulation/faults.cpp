@@ -92,6 +92,7 @@ std::vector<std::string> leave_out(Faults& faults, const std::set<std::string>& 
   part("crowds", faults.crowds);
   part("parts", faults.parts);
   part("plans", faults.plans);
+  part("waits", faults.waits);
   part("settings", faults.settings);
   part("gaps", faults.gaps);
   part("swaps", faults.swaps);

@@ -49,6 +49,7 @@ struct Faults {
   int secrets = 0;              // 1: some of those values are in the environment of workers
   int crowds = 0;               // 1: others want nearly the same right after
   int parts = 0;                // 1: workers have to tell in parts what they have done
+  int waits = 0;                // 1: reads may wait at workers for a slot
   int plans = 0;                // 1: some commands are planned, and begun a while later
   int gaps = 0;                 // 1: listings leave something out now and then, and say so
   int swaps = 0;                // times in which some things have each other's ids

@@ -86,6 +86,7 @@ Fleet::Fleet(std::uint64_t seed, const std::set<std::string>& without, std::shar
   faults_.crowds = SeededRandom(seed ^ 0xC20D5U).below(4) == 0 ? 1 : 0;
   faults_.parts = SeededRandom(seed ^ 0x9A275U).below(4) == 0 ? 1 : 0;
   faults_.plans = SeededRandom(seed ^ 0x91A45U).below(3) == 0 ? 1 : 0;
+  faults_.waits = SeededRandom(seed ^ 0x3A175U).below(2) == 0 ? 1 : 0;
   faults_.gaps = SeededRandom(seed ^ 0x6A25U).below(4) == 0 ? 1 : 0;
   SeededRandom swapping(seed ^ 0x5A425U);
   if (swapping.below(4) == 0) faults_.swaps = 1 + static_cast<int>(swapping.below(4));
@@ -212,6 +213,7 @@ void Fleet::start_worker(std::size_t index) {
       disks_[index % disks_.size()],
       faults_.slow_disk,
       faults_.parts > 0 ? kSmallMessage : BusLink{}.max_payload,
+      faults_.waits > 0 && index % 3 != 2,  // beside some of a version that has no places
       clock_,
       random_,
       broker_,

@@ -69,6 +69,7 @@ WorkerProcess::WorkerProcess(const Setup& setup)
   options.subjects = Subjects("sim");
   options.id = WorkerId(make_token(setup.random));
   options.slots = static_cast<std::uint16_t>(1 + setup.random.below(4));
+  options.waiting_room = setup.waiting_room;
   options.started = setup.clock.wall();
   options.journal = std::make_shared<SlowJournal>(setup.disk, setup.slow_disk, clock_, setup.random);
   options.clock = &clock_;

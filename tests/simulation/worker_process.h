@@ -61,6 +61,7 @@ class WorkerProcess {
     std::shared_ptr<testing::MemoryDisk> disk;
     const Millis& slow_disk;  // at most, before something is begun
     std::size_t max_payload;  // bytes of a message that it can send
+    bool waiting_room;
     const Clock& clock;
     Random& random;
     MemoryBroker& broker;

@@ -31,13 +31,14 @@ class DispatcherFixture {
   DispatcherFixture() : dispatcher(config, subjects, fleet, self, registry, limiter, random) {}
 
   void join(const std::string& id, std::uint16_t slots = 1, const std::string& manifest = "m1",
-            const std::string& pool = "default", const std::string& ns = "NS") {
+            const std::string& pool = "default", const std::string& ns = "NS", std::vector<std::string> features = {}) {
     Announcement announcement;
     announcement.worker = WorkerId(id);
     announcement.ns = ns;
     announcement.pool = pool;
     announcement.slots = slots;
     announcement.manifest = manifest;
+    announcement.features = std::move(features);
     registry.accept(announcement, clock.now(), clock.wall());
     dispatcher.on_lane_changed({ns, pool});
   }

@@ -74,10 +74,13 @@ std::vector<Sample<Job>> samples() {
   inspect.priority = Priority::kDrift;
   auto status = job(StatusJob{"req-77", "app.public.orders"});
   status.priority = Priority::kStatus;
+  auto waits = job(ReadJob{{"app.public.orders"}});
+  waits.wait = Millis{50};
   return {
       {"list", std::move(root)},
       {"list-below-parent", job(ListJob{schema_parent(), "after:orders", 64, 16})},
       {"read", job(ReadJob{{"app.public.orders", "app.public.größe"}})},
+      {"read-waits", std::move(waits)},
       {"create", job(CreateJob{"op-1/1", {R"({"name":"audit"})", {}}, schema_parent()})},
       {"create-root", job(CreateJob{"op-2/1", config_with_secrets(), std::nullopt})},
       {"update", job(UpdateJob{"op-3/2",

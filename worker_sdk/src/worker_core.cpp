@@ -101,11 +101,13 @@ void WorkerCore::tick_initialize(TimePoint now) {
 
 void WorkerCore::announce(TimePoint now) {
   const PluginInfo& plugin = plugin_.info();
+  std::vector<std::string> features;
+  if (options_.waiting_room) features.emplace_back(kWaitingRoom);
   const Announcement announcement{.worker = options_.id,
                                   .ns = plugin.ns,
                                   .pool = options_.pool,
                                   .protocol = kProtocolMajor,
-                                  .features = {},
+                                  .features = std::move(features),
                                   .plugin = plugin.name,
                                   .version = plugin.version,
                                   .manifest = manifest_hash_,
@@ -224,6 +226,7 @@ void WorkerCore::drain(TimePoint now, std::optional<Millis> limit) {
   if (state_ == State::kDraining) return;
   log_->info("draining worker={} jobs={}", options_.id.value, slots_.size());
   state_ = State::kDraining;
+  turn_away_waiting(TimePoint::max());
   take_over_at_ = TimePoint::max();
   heartbeat_at_ = now;  // also where no answer has come: a coordinator may have accepted it
   leave_at_ = group_ ? now + kLeaveDelay : now;
@@ -263,6 +266,7 @@ void WorkerCore::tick_health(TimePoint now) {
 
 void WorkerCore::end(State state, TimePoint now) {
   leave_group();
+  turn_away_waiting(TimePoint::max());
   forget_if(slots_, [&](Slot& slot) {  // else its `go` would have it begun beside the cleanup
     return slot.phase == Slot::Phase::kClaimed && stop(slot, refused("the worker ends"), now);
   });
@@ -324,7 +328,7 @@ void WorkerCore::handle(const Message& message, TimePoint now) {
 // ---- Jobs
 
 TimePoint WorkerCore::Slot::next_due() const {
-  const TimePoint accept_at = accepted ? TimePoint::max() : received + kAcceptAfter;
+  const TimePoint accept_at = accepted ? TimePoint::max() : begun + kAcceptAfter;
   switch (phase) {
     case Phase::kClaimed:
       return std::min(received + job->lease, deadline);
@@ -349,7 +353,8 @@ void WorkerCore::on_job(const Message& message, TimePoint now) {
     ++counters_.duplicates;
     return;
   }
-  if (free_slots() == 0) {
+  const bool waits = free_slots() == 0;
+  if (waits && !may_wait(*job)) {
     ++counters_.busy;
     return reply_to(*job, reply, Busy{}, 0);
   }
@@ -362,12 +367,16 @@ void WorkerCore::on_job(const Message& message, TimePoint now) {
   }
   log_->debug("job={} token={} attempt={} operation={} type={}", job->id.value, job->token.value, job->attempt,
               operation_name(job->operation), job->type);
+  waits ? wait(std::move(job), reply, now) : take(std::move(job), reply, now, now);
+}
+
+void WorkerCore::take(std::shared_ptr<const Job> job, std::string reply, TimePoint received, TimePoint now) {
   Slot& slot = slots_[job->token];
-  slot.job = job;
-  slot.reply = reply;
-  slot.received = now;
-  slot.deadline = now + job->deadline;
-  if (is_mutation(job->operation) && !MUSTER_MUTATION("act-without-go")) {
+  slot.job = std::move(job);
+  slot.reply = std::move(reply);
+  slot.received = received;
+  slot.deadline = received + slot.job->deadline;
+  if (is_mutation(slot.job->operation) && !MUSTER_MUTATION("act-without-go")) {
     slot.phase = Slot::Phase::kClaimed;
     accept(slot);
   } else {
@@ -422,7 +431,10 @@ bool WorkerCore::stop(Slot& slot, Error why, TimePoint now) {
 
 bool WorkerCore::tick_slots(TimePoint now) {
   forget_if(slots_, [&](Slot& slot) { return tick_slot(slot, now); });
+  turn_away_waiting(now);
+  begin_waiting(now);
   slots_due_ = TimePoint::max();
+  for (const auto& waiting : waiting_) slots_due_ = std::min(slots_due_, waiting.until);
   for (const auto& [token, slot] : slots_) slots_due_ = std::min(slots_due_, slot.next_due());
   if (stuck_slots() < options_.slots || state_ == State::kDraining) return true;
   log_->error("every slot is stuck worker={} slots={}", options_.id.value, options_.slots);
@@ -435,7 +447,7 @@ bool WorkerCore::tick_slot(Slot& slot, TimePoint now) {
   if (slot.phase == Slot::Phase::kClaimed) {
     return stop(slot, failure(Errc::kCancelled, "no `go` within the lease: nothing was done"), now);
   }
-  if (!slot.accepted && now >= slot.received + kAcceptAfter) accept(slot);
+  if (!slot.accepted && now >= slot.begun + kAcceptAfter) accept(slot);
   if (slot.phase == Slot::Phase::kRunning && now >= slot.deadline) {
     stop(slot, failure(Errc::kTimeout, "the deadline has come"), now);
   }
@@ -473,6 +485,7 @@ void WorkerCore::complete(const Token& token, Outcome outcome, TimePoint now) {
   } else if (slot.phase == Slot::Phase::kStopping) {
     answer(slot, slot.stop_error, outcome.calls);
   }
+  begin_waiting(now);
 }
 
 // ---- Control
@@ -504,8 +517,14 @@ void WorkerCore::on_go(const Running& running, TimePoint now) {
 }
 
 void WorkerCore::on_cancel(const Running& running, TimePoint now) {
-  Slot* slot = find(running);
-  if (slot != nullptr && stop(*slot, failure(Errc::kCancelled, "cancelled"), now)) slots_.erase(running.token);
+  const auto cancelled = failure(Errc::kCancelled, "cancelled");
+  if (Slot* slot = find(running); slot != nullptr && stop(*slot, cancelled, now)) slots_.erase(running.token);
+  std::erase_if(waiting_, [&](const Waiting& waiting) {
+    if (waiting.job->token != running.token || waiting.job->id != running.job) return false;
+    reply_to(*waiting.job, waiting.reply, JobResult(cancelled), 0);
+    return true;
+  });
+  begin_waiting(now);
 }
 
 void WorkerCore::send_manifest(const Message& message, const FleetId& fleet, const SendManifest& request) {

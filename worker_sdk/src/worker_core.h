@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,7 +49,8 @@ class WorkerCore {
     Subjects subjects;
     WorkerId id;
     std::string pool{kDefaultPool};
-    std::uint16_t slots = 4;  // 1..1024
+    std::uint16_t slots = 4;   // 1..1024
+    bool waiting_room = true;  // reads may wait here for a slot
     std::string host;
     std::uint32_t pid = 0;
     WallTime started;
@@ -110,6 +112,13 @@ class WorkerCore {
     [[nodiscard]] TimePoint next_due() const;
   };
 
+  /// A read that waits for a slot.
+  struct Waiting {
+    std::shared_ptr<const Job> job;
+    std::string reply;
+    TimePoint received, until;
+  };
+
   /// The result of a mutation that no coordinator has acknowledged.
   struct Unacknowledged {
     JobReply ids;  // without body
@@ -144,6 +153,7 @@ class WorkerCore {
   // Jobs
   void on_job(const Message& message, TimePoint now);
   [[nodiscard]] std::optional<Error> refusal(const Job& job) const;
+  void take(std::shared_ptr<const Job> job, std::string reply, TimePoint received, TimePoint now);
   void accept(Slot& slot);
   void begin(Slot& slot, TimePoint now);
   /// True: the job was not begun, it is answered and to be forgotten. Else its stop token is set.
@@ -152,6 +162,14 @@ class WorkerCore {
   bool tick_slots(TimePoint now);
   /// True: to be forgotten.
   bool tick_slot(Slot& slot, TimePoint now);
+
+  // What waits for a slot
+  [[nodiscard]] bool may_wait(const Job& job) const;
+  void wait(std::shared_ptr<const Job> job, std::string reply, TimePoint now);
+  /// As many as there are slots for.
+  void begin_waiting(TimePoint now);
+  /// Those whose time is over by then.
+  void turn_away_waiting(TimePoint now);
 
   // Control
   void on_control(const Message& message, TimePoint now);
@@ -205,7 +223,7 @@ class WorkerCore {
   Millis backoff_{0};
   bool said_ill_ = false;  // in the last heartbeat
 
-  TimePoint slots_due_ = TimePoint::max();  // not later than what is due in any of them
+  TimePoint slots_due_ = TimePoint::max();  // not later than what is due in any of them, or of those that wait
   TimePoint announce_at_ = TimePoint::max();
   TimePoint heartbeat_at_ = TimePoint::max();
   TimePoint check_at_ = TimePoint::max();
@@ -218,6 +236,7 @@ class WorkerCore {
   TimePoint complain_at_ = TimePoint::min();  // not before it is the next malformed message logged
 
   std::map<Token, Slot> slots_;
+  std::deque<Waiting> waiting_;  // the oldest first; as many as slots at most
   std::map<Token, Unacknowledged> unacked_;
   std::size_t unacked_bytes_ = 0;
   RecentTokens recent_;
