@@ -121,9 +121,8 @@ void Dispatcher::take_result(Record& record, JobResult result, std::uint32_t cal
   }
 }
 
-/// One that has waited may have been as quick as it was without that, or not.
 void Dispatcher::note_pace(const Record& record) {
-  if (is_mutation(record.spec.operation) || (record.waits && !record.slow)) return;
+  if (is_mutation(record.spec.operation)) return;
   if (auto* worker = registry_.find(record.spec.lane.ns, record.worker)) worker->quick = !record.slow;
 }
 

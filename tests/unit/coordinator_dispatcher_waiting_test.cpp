@@ -82,14 +82,14 @@ TEST_CASE_METHOD(WaitingFixture, "nothing waits with a worker") {
   CHECK(waiting() == 0);
 }
 
-TEST_CASE_METHOD(WaitingFixture,
-                 "a read that waited says nothing of how long the next one takes, unless it took long") {
+TEST_CASE_METHOD(WaitingFixture, "a read that waited tells how quick its worker is, too") {
   join_quick("w1");
   submit_many(2);
   REQUIRE(sent.size() == 2);
   const auto first = take().job, second = take().job;
   succeed(first, "w1");
   SECTION("it was quick") {
+    worker("w1").quick = false;
     succeed(second, "w1");
     CHECK(worker("w1").quick);
   }
@@ -112,6 +112,15 @@ TEST_CASE_METHOD(WaitingFixture, "only while every slot is taken does anything w
   CHECK(whom == std::vector{own("w1"), own("w1"), own("w2")});
 }
 
+TEST_CASE_METHOD(WaitingFixture, "nothing waits while a slot is free, and be it an ill worker's") {
+  join_quick("w1");
+  join("w2");
+  worker("w2").healthy = false;
+  submit_many(2);
+  REQUIRE(sent.size() == 2);
+  CHECK(waiting() == 0);
+}
+
 TEST_CASE_METHOD(WaitingFixture, "while it is not known whom jobs have met, none is sent to wait") {
   join("w1", 1, "m1", "default", "NS", {"waiting-room"});
   const auto first = dispatch();
@@ -119,6 +128,7 @@ TEST_CASE_METHOD(WaitingFixture, "while it is not known whom jobs have met, none
   join("w2", 1, "m1", "default", "NS", {"waiting-room"});
   worker("w2").quick = true;
   submit_many(4);
+  CHECK(sent.size() == 1);
   CHECK(waiting() == 0);
   succeed(first.job, "w1");
   CHECK(waiting() > 0);
