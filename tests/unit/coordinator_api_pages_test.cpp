@@ -30,6 +30,23 @@ struct PagesFixture : CoordinatorFixture {
   }
 };
 
+/// Counts what the store is asked for.
+struct CountingFixture : PagesFixture {
+  void start_counting(int boxes) {
+    for (int i = 0; i < boxes; ++i) system.add("NS::Box", {"box" + std::to_string(i), "{}"});
+    start_discovered();
+    advance(Millis(500));
+  }
+  /// Gets the next page of a list: how many were made meanwhile.
+  auto made(Json& request) {
+    const auto before = counting.queries;
+    request["cursor"] = api("resources", request).at("next");
+    return counting.queries - before;
+  }
+
+  const test::FailingStore& counting = test::put_failing_before(store);
+};
+
 }  // namespace
 
 TEST_CASE_METHOD(PagesFixture, "large runs and events come in pages that a message has room for") {
@@ -112,16 +129,8 @@ TEST_CASE_METHOD(PagesFixture, "a page that was read ahead tells nothing that is
   CHECK(left == 0);
 }
 
-TEST_CASE_METHOD(PagesFixture, "the page that is asked for next is made before, and none is made twice") {
-  const auto& counting = test::put_failing_before(store);
-  for (int i = 0; i < 28; ++i) system.add("NS::Box", {"box" + std::to_string(i), "{}"});
-  start_discovered();
-  advance(Millis(500));
-  const auto made = [&](Json& request) {
-    const auto before = counting.queries;
-    request["cursor"] = api("resources", request).at("next");
-    return counting.queries - before;
-  };
+TEST_CASE_METHOD(CountingFixture, "the page that is asked for next is made before, and none is made twice") {
+  start_counting(28);
   Json first{{"limit", 5}}, second{{"limit", 6}};
   CHECK(made(first) == 1);  // nobody knows whether there will be more to it
   CHECK(made(first) == 2);
@@ -135,16 +144,8 @@ TEST_CASE_METHOD(PagesFixture, "the page that is asked for next is made before, 
   CHECK(made(second) == 2);
 }
 
-TEST_CASE_METHOD(PagesFixture, "a page waits for its list, however late, until another list wants its place") {
-  const auto& counting = test::put_failing_before(store);
-  for (int i = 0; i < 40; ++i) system.add("NS::Box", {"box" + std::to_string(i), "{}"});
-  start_discovered();
-  advance(Millis(500));
-  const auto made = [&](Json& request) {
-    const auto before = counting.queries;
-    request["cursor"] = api("resources", request).at("next");
-    return counting.queries - before;
-  };
+TEST_CASE_METHOD(CountingFixture, "a page waits for its list, however late, until another list wants its place") {
+  start_counting(40);
   Json first{{"limit", 5}}, second{{"limit", 6}};
   CHECK(made(first) == 1);
   CHECK(made(first) == 2);
