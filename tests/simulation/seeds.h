@@ -36,7 +36,7 @@ std::vector<Shown> as_found(std::vector<Shown> all) {
   }
   return all;
 }
-/// The same, before reads could wait at workers.
+/// Those whose seeds were found before reads could wait at workers.
 template <typename Shown>
 std::vector<Shown> without_waits(std::vector<Shown> all) {
   for (auto& one : all) one.without.insert("waits");
