@@ -107,7 +107,7 @@ Result<JsonText> Api::workers(ApiRequest& request, Effects&) {
                         {"pid", a.pid},
                         {"slots", a.slots},
                         {"free", worker.free_slots},
-                        {"jobs", worker.assigned - worker.waiting()},
+                        {"jobs", worker.in_slots()},
                         {"healthy", worker.healthy},
                         {"state", worker_state_name(worker.state)},
                         {"since", rfc3339(worker.since)},

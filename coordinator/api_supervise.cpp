@@ -82,7 +82,7 @@ Result<JsonText> Api::supervise(ApiRequest& request, Effects&) {
                            {"state", worker_state_name(worker->state)},
                            {"namespace", worker->announcement.ns},
                            {"pool", worker->announcement.pool},
-                           {"jobs", worker->assigned - worker->waiting()}});
+                           {"jobs", worker->in_slots()}});
       }
     }
   }

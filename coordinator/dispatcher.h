@@ -67,7 +67,7 @@ inline constexpr Millis kChangeLease{10'000};  // until a silent worker's change
 inline constexpr int kWorkersTaken = 3;        // workers a job may take with it
 inline constexpr Millis kBusyPause{100};       // how long a worker that said `busy` is spared
 inline constexpr Millis kWaitForSlot{40};      // how long a read may wait at a worker for its next free slot
-inline constexpr Millis kNoPlace{5000};        // how long none waits there where one has waited in vain
+inline constexpr Millis kPlacesPause{5000};    // how long none waits there where one has waited in vain
 inline constexpr Millis kNobodyPause{250};     // until a lane without responders is tried again
 
 /// Queues jobs, hands them to workers, keeps their leases, tries again. Decides only: what is to be sent goes to
@@ -172,7 +172,7 @@ class Dispatcher {
     bool limited = false;    // the target had a rate when it was sent
     bool offered = false;    // to a worker that is there, which did not take it
     bool waits = false;      // was sent to a worker that had no slot free
-    bool slow = false;       // its worker has said that it takes a while
+    bool slow = false;       // its worker had to say that it has it, or answers in parts
     Token token;
     WorkerId worker;                 // whom it is known to be with
     WorkerId last_worker;            // who had it last: at another attempt others come first

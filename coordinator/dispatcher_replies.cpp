@@ -48,7 +48,7 @@ void Dispatcher::on_reply(std::string_view ns, JobReply reply, TimePoint now, Ef
     if (auto* worker = registry_.find(ns, reply.worker)) {
       worker->full_until = now + kBusyPause;
       if (record.waits) {
-        worker->no_wait_until = now + kNoPlace;
+        worker->no_wait_until = now + kPlacesPause;
         worker->quick = false;
       }
     }

@@ -66,6 +66,7 @@ struct WorkerEntry {
   [[nodiscard]] std::uint16_t waiting() const {
     return static_cast<std::uint16_t>(std::max(assigned, announcement.slots) - announcement.slots);
   }
+  [[nodiscard]] std::uint16_t in_slots() const { return std::min(assigned, announcement.slots); }
   /// How many more may wait there: as many as there are slots, if they are quick.
   [[nodiscard]] std::uint16_t places(TimePoint now) const {
     const bool open = state == WorkerState::kActive && lets_wait && quick && healthy && full_until <= now &&
